@@ -1,0 +1,1 @@
+"""deepline: runs plays in sandboxes and ends every run exactly once, with the truth."""
