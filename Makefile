@@ -11,7 +11,7 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules
 
 py := .venv/bin/python
-runtime := .venvs/runtime/bin/python
+runtime := .venvs/runtime/bin/deepline
 ARGS ?=
 # Directories that hold Python; those not there yet are left out.
 python_dirs := $(wildcard src tests examples benchmarks)
@@ -22,7 +22,7 @@ help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
 
 demo: venv-runtime ## set everything up and run the example play, its worker killed half-way
-	@$(runtime) -m deepline.cli demo $(ARGS)
+	@$(runtime) demo $(ARGS)
 
 test: lint ## all checks and the whole suite, as CI runs them
 	@$(py) -m coverage erase
