@@ -78,7 +78,9 @@ class Attempts(Protocol):
         """
         ...
 
-    async def prepare(self, claim: Claim, *, placement_keys: Sequence[str], worker: str) -> Prepared:
+    async def prepare(
+        self, claim: Claim, *, placement_keys: Sequence[str], worker: str
+    ) -> Prepared:
         """Prepare the run of a claim in hand once more (C13). Raises `FenceLost` if it is lost."""
         ...
 
@@ -134,7 +136,7 @@ class Attempts(Protocol):
     async def retire(
         self, ref: AttemptRef, claim: Claim, reason: RetireReason, *, delay: timedelta, why: Why
     ) -> RetireOutcome:
-        """Give a fresh attempt up and queue its run again, with its cleanup obligation (C54, I13)."""
+        """Give a fresh attempt up; queue its run again with a cleanup obligation (C54, I13)."""
         ...
 
     async def retire_for_outage(

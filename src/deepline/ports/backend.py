@@ -18,9 +18,15 @@ class Backend(Protocol):
     """
 
     async def execute(self, launch: Launch, attempt: Attempt, claim: Claim) -> RunnerResult:
-        """Run the attempt. Cancelled when the lease is lost, the run is cancelled, or at the ceiling."""
+        """Run the attempt.
+
+        Cancelled when the lease is lost, the run is cancelled, or at the ceiling.
+        """
         ...
 
     async def inspect(self, suspension: DetachedSuspension) -> Inspection | None:
-        """Look at a detached runner; `None` when this backend cannot. May raise; that proves nothing."""
+        """Look at a detached runner; `None` when this backend cannot.
+
+        May raise; that proves nothing.
+        """
         ...

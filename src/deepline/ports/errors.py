@@ -42,7 +42,10 @@ class CapacityExceeded(PortError):
 
 
 class FenceLost(PortError):
-    """The attempt is over for this holder: superseded, cancelled or terminal. Nothing was written."""
+    """The attempt is over for this holder: superseded, cancelled or terminal.
+
+    Nothing was written.
+    """
 
 
 class OutcomeUnknown(PortError):

@@ -28,5 +28,5 @@ class Signals(Protocol):
         ...
 
     async def take(self, run_id: RunId, event_key: str, boundary_id: str) -> Signal | None:
-        """Claim the oldest unclaimed signal for this wait; an already claimed one is answered again."""
+        """Claim the oldest unclaimed signal for this wait; one claimed already is given again."""
         ...

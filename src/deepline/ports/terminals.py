@@ -1,4 +1,4 @@
-"""How runs end: the runner's terminal on the attempt, the scheduler's on the run (C20, C21, C32, C35)."""
+"""How runs end: the runner's terminal, and the scheduler's (C20, C21, C32, C35)."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -92,7 +92,7 @@ class Cancelled:
 
 @attrs.frozen(kw_only=True)
 class NotCancelled:
-    """Nothing was written: the run has ended already, is unknown (`None`), or the condition failed."""
+    """Nothing was written: the run has ended, is unknown (`None`), or the condition failed."""
 
     status: RunStatus | None
 
@@ -122,7 +122,7 @@ class Terminals(Protocol):
     async def offer(
         self, key: AttemptKey, terminal: RunnerTerminal, fence: HeartbeatFence, why: Why
     ) -> OfferOutcome:
-        """Store a runner terminal if none is stored and the fence holds, and wake its run (C32, C34).
+        """Store a runner terminal if none is stored and the fence holds; wake its run (C32, C34).
 
         Only a live attempt of an unfinished run accepts (Q56).
         """
@@ -133,7 +133,7 @@ class Terminals(Protocol):
         ...
 
     async def cancel(self, run_id: RunId, *, by: str, reason: str, why: Why) -> CancelOutcome:
-        """End the run as cancelled if it has not ended: terminal, fact, cleanup, engine (C09, Q37)."""
+        """End a run as cancelled if not ended: terminal, fact, cleanup, engine (C09, Q37)."""
         ...
 
     async def cancel_unstarted(

@@ -31,7 +31,9 @@ class Claim:
     @property
     def is_finaliser(self) -> bool:
         """True when only the terminal may still be written."""
-        return self.max_engine_attempts is not None and self.engine_attempt > self.max_engine_attempts
+        return (
+            self.max_engine_attempts is not None and self.engine_attempt > self.max_engine_attempts
+        )
 
     @property
     def is_final(self) -> bool:
@@ -116,5 +118,12 @@ class LaunchMissing:
 
 
 Prepared: TypeAlias = (
-    Fresh | Wake | CreatedPending | Misplaced | Exhausted | AlreadyTerminal | Missing | LaunchMissing
+    Fresh
+    | Wake
+    | CreatedPending
+    | Misplaced
+    | Exhausted
+    | AlreadyTerminal
+    | Missing
+    | LaunchMissing
 )
