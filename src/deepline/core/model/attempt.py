@@ -30,6 +30,7 @@ class RetireReason(enum.StrEnum):
     CAPACITY = "capacity"
     PRE_CODE = "pre_code"
     LEASE_LOST = "lease_lost"
+    HANDED_OVER = "handed_over"
 
 
 @attrs.frozen(kw_only=True)

@@ -1,6 +1,6 @@
 """A claim of an engine run, and what the store found when it prepared an attempt for it (C12)."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 import attrs
@@ -27,6 +27,8 @@ class Claim:
     owner: str
     engine_attempt: int
     max_engine_attempts: int | None
+    claimed_at: datetime
+    """The store's clock when the claim was made; decisions about durable instants start from it."""
 
     @property
     def is_finaliser(self) -> bool:
