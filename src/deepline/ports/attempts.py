@@ -59,6 +59,14 @@ class LostFence:
     """Nothing was written: the attempt or the claim is no longer this holder's."""
 
 
+@attrs.frozen
+class PreCodeRecovery:
+    """What is stored of a run's waiting for one dependency (C53)."""
+
+    first_failed_at: datetime
+    deferrals: int
+
+
 ParkOutcome: TypeAlias = Parked | LostFence
 RetireOutcome: TypeAlias = Retired | LostFence
 OutageOutcome: TypeAlias = Retired | OutageExhausted | LostFence
