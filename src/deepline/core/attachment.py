@@ -1,4 +1,4 @@
-"""What a run handle remembers, and how one is attached again without the database (C07.10, C08, A29)."""
+"""What a run handle remembers, and how it is attached without the database (C07, C08, A29)."""
 
 from datetime import timedelta
 

@@ -15,6 +15,7 @@ from deepline.core.model.sandbox import SandboxRef
 from deepline.core.model.why import Why
 
 DEFAULT_PROVIDER = "daytona"
+SANDBOX_REF_VERSION = 1
 _PREVIEW = "preview"
 _DIRECT_PROVIDERS = frozenset({"daytona"})
 
@@ -123,6 +124,7 @@ def _spawn(run_id: RunId, ref: SandboxRef) -> CleanupSpawn:
             # Workers that know no references yet read the bare id.
             "sandboxId": ref.sandbox_id,
             "runtimeSandboxRef": {
+                "version": SANDBOX_REF_VERSION,
                 "provider": ref.provider,
                 "resourceId": ref.sandbox_id,
                 "routingDomain": ref.routing_domain,

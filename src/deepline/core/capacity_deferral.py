@@ -8,6 +8,7 @@ from typing import TypeAlias
 import attrs
 
 from deepline.core.failures import CapacityFailure
+from deepline.core.instants import MILLISECOND, length_ms
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.why import Why
 
@@ -60,7 +61,10 @@ def defer_for_capacity(
     """
     asked = DEFAULT_RETRY_AFTER if failure.retry_after is None else failure.retry_after
     delay = min(LONGEST, max(SHORTEST, asked)) * (1 + JITTER * chance)
-    evidence: JsonObject = {"source": failure.source, "delay_ms": delay // timedelta(milliseconds=1)}
+    evidence: JsonObject = {
+        "source": failure.source,
+        "delay_ms": length_ms(delay),
+    }
     if fresh_attempt:
         why = Why("capacity_deferral.retired", evidence)
         return RetireForCapacity(delay=delay, reason=failure.reason, why=why)
@@ -73,4 +77,4 @@ def _length(value: Json) -> timedelta | None:
         return None
     if not math.isfinite(value) or value < 0:
         return None
-    return timedelta(milliseconds=min(value, LONGEST / timedelta(milliseconds=1)))
+    return timedelta(milliseconds=min(value, LONGEST / MILLISECOND))

@@ -88,7 +88,7 @@ def sandbox_providers(backend: str, policies: Sequence[PlacementPolicy]) -> tupl
 def check_environment(
     environment: Mapping[str, str], policies: Sequence[PlacementPolicy]
 ) -> EnvironmentDecision:
-    """Decide whether a worker may boot. Values are looked at only for being there, and never kept."""
+    """Decide whether a worker may boot. Of a value only its presence counts; it is never kept."""
     backend = configured_backend(environment)
     if not policies_of(backend, policies):
         return _unknown(backend, policies)

@@ -1,8 +1,8 @@
 """Which actions follow when the execution of a claim ends in an error, and in which order (C19).
 
 The answer is a tuple of actions as data. The runtime carries them out from left to right. A
-*question* (`AskCapacity`, `AskPreCode`, `AskOutage`, `AskRun`) may end the list early: when its
-own rule defers or finds the run over, only `ReleaseAttempt` is left to do.
+*question* (`AskCapacity`, `AskPreCode`, `AskOutage`, `AskRun`, `SalvageTerminal`) may end the list
+early: when its own rule defers or finds the run in other hands, only `ReleaseAttempt` is left.
 
 What the order protects: a live detached runner is never destroyed, and its run never ended, by
 the failure of those who watch it (I12, I14, A31). So on a wake and after a failed handoff no
@@ -107,7 +107,11 @@ class CollectSandbox:
 
 @attrs.frozen(kw_only=True)
 class SalvageTerminal:
-    """Ask `salvage.decide_salvage` with these flags and carry it out (C20)."""
+    """Ask `salvage.decide_salvage` with these flags and carry it out (C20).
+
+    Whatever it wrote, the list goes on, so that the original error is not lost; it ends here
+    only when the attempt is kept (`KeepFinalAttempt`) or not ours (`StopObserved`).
+    """
 
     failure: Failure
     detached_recovery: bool
@@ -159,7 +163,7 @@ def situation_of(*, runner_started_here: bool, detached_wake: bool) -> Situation
 
 
 def route_error(failure: Failure, situation: Situation, *, handoff_delay: timedelta) -> Route:
-    """Route one error. The order of the tests is the precedence of C19, engine signals first (Q12)."""
+    """Route one error. The tests come in the precedence of C19, engine signals first (Q12)."""
     match failure:
         case EngineSignal():
             return _route("engine_signal", failure, situation, PassSignal(signal=failure))

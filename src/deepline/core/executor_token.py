@@ -1,4 +1,4 @@
-"""What the token route's answer means: a token, no room, an outage, or a refusal (C16, A2, Q36, Q41).
+"""What the token route's answer means: token, no room, outage or refusal (C16, A2, Q36, Q41).
 
 The request comes before any play code, so an outage may be waited out without spending an
 engine attempt. A deterministic rejection would only come again, and spends one.
@@ -6,13 +6,14 @@ engine attempt. A deterministic rejection would only come again, and spends one.
 
 import urllib.parse
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TypeAlias
 
 import attrs
 
 from deepline.core.capacity_deferral import parse_capacity
 from deepline.core.failures import CapacityFailure
+from deepline.core.instants import EPOCH, MILLISECOND
 from deepline.core.labels import is_label
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.why import Why
@@ -150,7 +151,7 @@ def _instant(value: Json) -> datetime | None:
         return None
     if not 0 <= value <= _LATEST_EXPIRY_MS:
         return None
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=value)
+    return EPOCH + value * MILLISECOND
 
 
 def _code(body: ResponseBody) -> str:

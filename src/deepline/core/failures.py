@@ -1,4 +1,4 @@
-"""What went wrong, as values: rules take a `Failure` where the runtime caught an exception (C15, C19).
+"""What went wrong, as values: rules take a `Failure`, the runtime caught an exception (C15, C19).
 
 The rules know neither ports nor exceptions. The runtime turns whatever an effect raised into one
 of these before it asks a rule. `reason` is a short safe text: it may be stored and logged.

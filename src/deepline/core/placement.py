@@ -105,7 +105,7 @@ def runnable_policies(
 
 
 def placement_key(launch: Launch) -> str:
-    """What a launch is claimed by: `policy:ID`, `backend:NAME`, or `backend:` when it names neither."""
+    """What a launch is claimed by: `policy:ID`, `backend:NAME`, or `backend:` if it names neither."""
     policy_id = named_policy(launch)
     if policy_id is not None:
         return f"policy:{policy_id}"
@@ -114,9 +114,8 @@ def placement_key(launch: Launch) -> str:
 
 def runnable_keys(configured_backend: str, policies: Iterable[PlacementPolicy]) -> tuple[str, ...]:
     """Every placement key that a worker of this backend may claim, sorted."""
-    keys = {
-        f"policy:{policy.policy_id}" for policy in runnable_policies(configured_backend, policies)
-    }
+    runnable = runnable_policies(configured_backend, policies)
+    keys = {f"policy:{policy.policy_id}" for policy in runnable}
     return tuple(sorted(keys | {"backend:", f"backend:{configured_backend}"}))
 
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import attrs
 
 from deepline.core.failures import Failure, PreCodeFailure, name_of
+from deepline.core.instants import iso
 from deepline.core.labels import is_label
 from deepline.core.model.why import Why
 
@@ -23,10 +24,18 @@ _SECOND = timedelta(seconds=1)
 
 @attrs.frozen(kw_only=True)
 class PreCodeSchedule:
-    """Waits after the first, second … failure, the last one repeated, until `longest` has passed."""
+    """Waits after the first, second … failure, the last one repeated, until `longest` is over.
+
+    Raises `ValueError` when built without a wait.
+    """
 
     delays: tuple[timedelta, ...] = (5 * _SECOND, 10 * _SECOND, 20 * _SECOND, 30 * _SECOND)
     longest: timedelta = timedelta(minutes=10)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a schedule that never waits."""
+        if not self.delays:
+            raise ValueError("a schedule needs at least one delay")
 
 
 @attrs.frozen(kw_only=True)
@@ -89,7 +98,7 @@ def decide_pre_code(
     first = now if recovery is None else recovery.first_failed_at
     deadline = first + schedule.longest
     dependency, cause = _named(failure.dependency), _named(failure.cause)
-    why_evidence = {"dependency": dependency, "cause": cause, "deadline": deadline.isoformat()}
+    why_evidence = {"dependency": dependency, "cause": cause, "deadline": iso(deadline)}
     if now >= deadline:
         return PreCodeExhausted(deadline=deadline, why=Why("pre_code.exhausted", why_evidence))
     step = min(0 if recovery is None else recovery.deferrals, len(schedule.delays) - 1)

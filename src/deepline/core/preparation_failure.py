@@ -1,4 +1,4 @@
-"""What to do when preparing an attempt fails, and when settling that fails too (C15, A30, I28, L08).
+"""What to do when preparing an attempt fails, and when settling that fails too (C15, A30).
 
 Preparation comes before the attempt, so nothing after it can settle the run. An outage of the
 store is waited out without a deadline: a terminal would need the same store, so no deadline

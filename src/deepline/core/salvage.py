@@ -1,4 +1,4 @@
-"""The last engine attempt is dying: write the failed terminal, so that no run is left open (C20, Q13).
+"""The last engine attempt is dying: write the failed terminal, leave no run open (C20, Q13).
 
 The write is fenced and, for a detached wake, prefers a terminal that the runner stored itself.
 The error that caused it is never lost: whatever happens here, the caller fails with it.
@@ -50,7 +50,7 @@ class NoSalvage:
 
 @attrs.frozen(kw_only=True)
 class SalvageImpossible:
-    """Nobody knows which attempt is the last: fail loudly with `message`, caused by the original."""
+    """Nobody knows which attempt is the last: fail with `message`, caused by the original."""
 
     message: str
     why: Why
@@ -119,7 +119,7 @@ def decide_salvage(
         return NoSalvage(why=Why("salvage.engine_signal", evidence))
     if max_engine_attempts is None or max_engine_attempts < 1:
         return SalvageImpossible(
-            message="the engine did not say how many attempts this run has, so none can be the last",
+            message="the engine does not say how many attempts this run has, so none is the last",
             why=Why("salvage.attempts_unknown", evidence),
         )
     of_attempts = f"{engine_attempt}/{max_engine_attempts}"

@@ -59,8 +59,11 @@ def classify_receipt(
             why=Why("submission.no_task"),
         )
     created = run_created and task_created
-    return _submitted(
-        "submission.created" if created else "submission.exists", task_id, run_created, task_created
+    return Submitted(
+        task_id=task_id,
+        run_created=run_created,
+        task_created=task_created,
+        why=Why("submission.created" if created else "submission.exists", {"task_id": task_id}),
     )
 
 
@@ -82,13 +85,9 @@ def classify_recovery(*, task_id: str | None, task_created: bool) -> RecoveryDec
             message="task recovery did not create an Absurd task; submit again",
             why=Why("submission.recovery_without_task"),
         )
-    return _submitted("submission.recovered", task_id, False, task_created)
-
-
-def _submitted(rule: str, task_id: str, run_created: bool, task_created: bool) -> Submitted:
     return Submitted(
         task_id=task_id,
-        run_created=run_created,
+        run_created=False,
         task_created=task_created,
-        why=Why(rule, {"run_created": run_created, "task_created": task_created}),
+        why=Why("submission.recovered", {"task_id": task_id}),
     )

@@ -1,4 +1,4 @@
-"""How long an executor-token outage may be waited out: fresh attempts and detached wakes (C17, C18, A3).
+"""How long a token outage is waited out: fresh attempts and detached wakes (C17, C18, A3).
 
 Two bounds, for two reasons. Nobody else can finish the run of a fresh attempt, so its unbroken
 outage is bounded by ten minutes of wall-clock. A detached runner may still push its own
@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 import attrs
 
+from deepline.core.instants import iso, length_ms
 from deepline.core.model.json_value import JsonObject
 from deepline.core.model.why import Why
 
 _SECOND = timedelta(seconds=1)
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 @attrs.frozen(kw_only=True)
@@ -55,12 +55,12 @@ def carried_outage_start(
 def outage_of_fresh_attempt(
     now: datetime, outage_started_at: datetime | None, *, longest: timedelta, delay: timedelta
 ) -> OutageDecision:
-    """Decide for an attempt that owns no live runner; the outage starts now unless one is carried."""
+    """Decide for an attempt without a live runner; the outage starts now unless one is carried."""
     started = now if outage_started_at is None else outage_started_at
     evidence: JsonObject = {
-        "outage_started_at": started.isoformat(),
-        "outage_ms": (now - started) // _MILLISECOND,
-        "longest_ms": longest // _MILLISECOND,
+        "outage_started_at": iso(started),
+        "outage_ms": length_ms(now - started),
+        "longest_ms": length_ms(longest),
     }
     if now - started < longest:
         why = Why("token_outage.deferred", evidence)
@@ -80,8 +80,8 @@ def outage_of_detached_wake(
     never ends later than a second after the ceiling.
     """
     evidence: JsonObject = {
-        "now": now.isoformat(),
-        "deadline": None if ceiling_at is None else ceiling_at.isoformat(),
+        "now": iso(now),
+        "deadline": None if ceiling_at is None else iso(ceiling_at),
     }
     if ceiling_at is None:
         return OutageExhausted(why=Why("token_outage.detached_without_deadline", evidence))
