@@ -164,11 +164,10 @@ def situation_of(*, runner_started_here: bool, detached_wake: bool) -> Situation
 
 def route_error(failure: Failure, situation: Situation, *, handoff_delay: timedelta) -> Route:
     """Route one error. The tests come in the precedence of C19, engine signals first (Q12)."""
-    match failure:
-        case EngineSignal():
-            return _route("engine_signal", failure, situation, PassSignal(signal=failure))
-        case FenceLostFailure():
-            return _route("fence_lost", failure, situation, SettleObserved())
+    if isinstance(failure, EngineSignal):
+        return _route("engine_signal", failure, situation, PassSignal(signal=failure))
+    if isinstance(failure, FenceLostFailure):
+        return _route("fence_lost", failure, situation, SettleObserved())
     if situation is Situation.HANDOFF:
         return _after_handoff(failure, handoff_delay)
     if isinstance(failure, CapacityFailure):
@@ -229,13 +228,9 @@ def _on_fresh(failure: Failure) -> Route:
 
 
 def _questions(failure: Failure, *, detached: bool) -> tuple[Action, ...]:
-    match failure:
-        case TokenOutage():
-            return (AskOutage(failure=failure, detached=detached),)
-        case UnknownOutcome():
-            return (AskRun(),)
-        case _:
-            return ()
+    if isinstance(failure, TokenOutage):
+        return (AskOutage(failure=failure, detached=detached),)
+    return (AskRun(),) if isinstance(failure, UnknownOutcome) else ()
 
 
 def _last_words(failure: Failure, *, detached_recovery: bool, force: bool) -> tuple[Action, ...]:

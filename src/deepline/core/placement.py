@@ -105,7 +105,7 @@ def runnable_policies(
 
 
 def placement_key(launch: Launch) -> str:
-    """What a launch is claimed by: `policy:ID`, `backend:NAME`, or `backend:` if it names neither."""
+    """What a launch is claimed by: `policy:ID`, `backend:NAME`, or `backend:` if none is named."""
     policy_id = named_policy(launch)
     if policy_id is not None:
         return f"policy:{policy_id}"

@@ -39,14 +39,6 @@ class PreCodeSchedule:
 
 
 @attrs.frozen(kw_only=True)
-class Recovery:
-    """What is stored of this run's recovery from one dependency."""
-
-    first_failed_at: datetime
-    deferrals: int
-
-
-@attrs.frozen(kw_only=True)
 class PreCodeDeferred:
     """Retire the fresh attempt, queue the run again, due after `delay`. `detail` is log only."""
 
@@ -83,25 +75,27 @@ def decide_pre_code(
     failure: Failure,
     *,
     play_may_have_started: bool,
-    recovery: Recovery | None,
+    first_failed_at: datetime | None,
+    deferrals: int,
     now: datetime,
     schedule: PreCodeSchedule,
 ) -> PreCodeDecision:
-    """Decide whether to wait for a dependency; `recovery` is `None` at its first failure.
+    """Decide whether to wait for a dependency.
 
-    A wait never reaches past the deadline by a second or more.
+    `first_failed_at` is `None` at the first failure of this run's dependency, `deferrals` counts
+    the waits so far. A wait never reaches past the deadline by a second or more.
     """
     if not isinstance(failure, PreCodeFailure):
         return NotPreCode(why=Why("pre_code.other_failure", {"failure": name_of(failure)}))
     if play_may_have_started:
         return NotPreCode(why=Why("pre_code.play_may_have_started"))
-    first = now if recovery is None else recovery.first_failed_at
+    first = now if first_failed_at is None else first_failed_at
     deadline = first + schedule.longest
     dependency, cause = _named(failure.dependency), _named(failure.cause)
     why_evidence = {"dependency": dependency, "cause": cause, "deadline": iso(deadline)}
     if now >= deadline:
         return PreCodeExhausted(deadline=deadline, why=Why("pre_code.exhausted", why_evidence))
-    step = min(0 if recovery is None else recovery.deferrals, len(schedule.delays) - 1)
+    step = min(max(deferrals, 0), len(schedule.delays) - 1)
     remaining = math.ceil((deadline - now) / _SECOND) * _SECOND
     return PreCodeDeferred(
         dependency=dependency,

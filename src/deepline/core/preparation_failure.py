@@ -100,16 +100,15 @@ def after_preparation_failure(
         "engine_attempt": engine_attempt,
         "max_engine_attempts": max_engine_attempts,
     }
-    match failure:
-        case EngineSignal():
-            return PassSignal(signal=failure, why=Why("preparation.engine_signal", evidence))
-        case CapacityFailure():
-            return PassCapacity(failure=failure, why=Why("preparation.capacity", evidence))
-        case RetryableFailure() | UnknownOutcome():
-            why = Why("preparation.deferred", evidence)
-            return DeferPreparation(delay=delay, reason=failure.reason, why=why)
-        case FenceLostFailure():
-            return LeaveToHolder(why=Why("preparation.claim_lost", evidence))
+    if isinstance(failure, EngineSignal):
+        return PassSignal(signal=failure, why=Why("preparation.engine_signal", evidence))
+    if isinstance(failure, CapacityFailure):
+        return PassCapacity(failure=failure, why=Why("preparation.capacity", evidence))
+    if isinstance(failure, RetryableFailure | UnknownOutcome):
+        why = Why("preparation.deferred", evidence)
+        return DeferPreparation(delay=delay, reason=failure.reason, why=why)
+    if isinstance(failure, FenceLostFailure):
+        return LeaveToHolder(why=Why("preparation.claim_lost", evidence))
     if max_engine_attempts is None or engine_attempt < max_engine_attempts:
         why = Why("preparation.attempt_spent", evidence)
         return SpendEngineAttempt(reason=failure.reason, why=why)
@@ -129,12 +128,11 @@ def after_settlement_failure(
     else is only logged, and the original failure goes its way.
     """
     evidence: JsonObject = {"failure": name_of(settlement), "reason": settlement.reason}
-    match settlement:
-        case CapacityFailure():
-            why = Why("preparation.settlement_capacity", evidence)
-            return PassCapacity(failure=settlement, why=why)
-        case RetryableFailure() | UnknownOutcome():
-            why = Why("preparation.settlement_deferred", evidence)
-            return DeferPreparation(delay=delay, reason=settlement.reason, why=why)
+    if isinstance(settlement, CapacityFailure):
+        why = Why("preparation.settlement_capacity", evidence)
+        return PassCapacity(failure=settlement, why=why)
+    if isinstance(settlement, RetryableFailure | UnknownOutcome):
+        why = Why("preparation.settlement_deferred", evidence)
+        return DeferPreparation(delay=delay, reason=settlement.reason, why=why)
     why = Why("preparation.settlement_failed", evidence)
     return SpendEngineAttempt(reason=original_reason, why=why)
