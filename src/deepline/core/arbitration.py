@@ -1,4 +1,4 @@
-"""How a detached run ended when the evidence conflicts: the table of C32, staged around its effects.
+"""How a detached run ended when the evidence conflicts: C32's table, staged around its effects.
 
 The runtime reads terminal and liveness, asks `before_inspection`, and if told to, inspects the
 sandbox, reads both again and asks `after_inspection`. A verdict is offered to the store, first
@@ -15,7 +15,7 @@ first row that matches decides. What the order guarantees:
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import attrs
 
@@ -180,7 +180,7 @@ def after_inspection(
 
 
 def after_accepted_write(offer: OfferVerdict, stored: RunnerTerminal | None) -> AfterWrite:
-    """The offer was stored, or another terminal was first: settle what is stored, never the offer."""
+    """The offer or an earlier terminal is stored: settle what is stored, never the offer."""
     if stored is None:
         return Contradiction(why=Why("arbitration.stored_terminal_missing", offer.why.evidence))
     if stored == offer.terminal:
@@ -192,7 +192,7 @@ def after_accepted_write(offer: OfferVerdict, stored: RunnerTerminal | None) -> 
 def after_refused_write(
     offer: OfferVerdict, stored: RunnerTerminal | None, *, liveness_exists: bool
 ) -> AfterWrite:
-    """The offer was refused. Only an offer under a heartbeat fence may be refused on a live attempt."""
+    """The offer was refused; on a live attempt only a heartbeat fence can be the reason."""
     evidence: dict[str, Json] = {**offer.why.evidence, "offered_by": offer.why.rule}
     match offer.fence:
         case NoFence():
@@ -203,6 +203,8 @@ def after_refused_write(
             if liveness_exists:
                 return Resuspend(why=Why("arbitration.verdict_outlived", evidence))
             return Contradiction(why=Why("arbitration.attempt_disappeared", evidence))
+        case _:
+            assert_never(offer.fence)
 
 
 def settle_pushed(stored: RunnerTerminal) -> Settle:

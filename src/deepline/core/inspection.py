@@ -24,7 +24,7 @@ class InspectionEmpty:
 
 @attrs.frozen(kw_only=True)
 class InspectionFailed:
-    """The read failed. `sandbox_missing` only for the typed, authoritative error that says so (A14)."""
+    """The read failed. `sandbox_missing` only for the typed error that is certain of it (A14)."""
 
     sandbox_missing: bool = False
 

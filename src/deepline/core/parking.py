@@ -10,6 +10,7 @@ Nobody remembers for which heartbeat a deadline was computed. The deadline is co
 the latest heartbeat at each wake, and a wake before it parks again: that is the rearm.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TypeAlias, assert_never
 
@@ -65,7 +66,7 @@ class Resume:
 
 @attrs.frozen(kw_only=True)
 class Arbitrate:
-    """Decide how the detached run ended (`arbitration`), with this checkpoint and its proof, if any."""
+    """Decide by `arbitration` how the detached run ended, with this checkpoint's proof, if any."""
 
     suspension: DetachedSuspension
     checkpoint: Checkpoint
@@ -81,6 +82,19 @@ def base(checkpoint: Checkpoint) -> Checkpoint:
     if checkpoint.silence_proof is None:
         return checkpoint
     return attrs.evolve(checkpoint, silence_proof=None)
+
+
+def carry_over(stored: Checkpoint, reported: Checkpoint | None) -> Checkpoint:
+    """The checkpoint of a suspension: what the runner reports, over what the attempt had.
+
+    The answers of suspension points passed before are kept though the runner left them out, so
+    that a play resumed from its beginning finds every one of them again.
+    """
+    if reported is None:
+        return base(stored)
+    answers = {**_answers(stored), **_answers(reported)}
+    state = {**reported.state, RESUMED: answers} if answers else reported.state
+    return Checkpoint(state=state)
 
 
 def first_deadline(
@@ -108,6 +122,7 @@ def park(
     liveness: Liveness | None,
     checkpoint: Checkpoint,
     limits: Limits,
+    *,
     because: Why | None = None,
 ) -> Park:
     """Park a run that was suspended just now, or suspended again by an arbitration.
@@ -168,6 +183,8 @@ def _after_detached(
             return ProbeAt(at=at, silence=watch, checkpoint=clean, why=why)
         case silence.Responded(why=why):
             return park(now, suspension, liveness, clean, limits, because=why)
+        case _ as never:
+            assert_never(never)
 
 
 def _park_or_arbitrate(
@@ -233,13 +250,16 @@ def _after_unreadable(now: datetime, attempt: Attempt, limits: Limits) -> AfterW
 
 def _resume(attempt: Attempt, boundary_id: str, answer: JsonObject, rule: str) -> Resume:
     checkpoint = base(attempt.checkpoint)
-    passed = checkpoint.state.get(RESUMED)
-    answers = dict(passed) if isinstance(passed, dict) else {}
-    answers[boundary_id] = answer
+    answers = {**_answers(checkpoint), boundary_id: answer}
     return Resume(
         checkpoint=attrs.evolve(checkpoint, state={**checkpoint.state, RESUMED: answers}),
         why=Why(rule, {"boundary": boundary_id}),
     )
+
+
+def _answers(checkpoint: Checkpoint) -> JsonObject:
+    answers = checkpoint.state.get(RESUMED)
+    return answers if isinstance(answers, Mapping) else {}
 
 
 def _parked(suspension: Suspension, until: datetime, liveness: Liveness | None) -> Why:

@@ -90,7 +90,7 @@ def ceiling_verdict(observation: Observation) -> Failed:
 
 
 def unreadable_ceiling_verdict(started_at: datetime, ceiling: timedelta) -> Failed:
-    """The same failure for an attempt whose suspension cannot be read, by its start and a default."""
+    """The same failure of an attempt whose suspension cannot be read, by its start."""
     return Failed(error=_ceiling_error(ceiling), cause=_ceiling_cause(ceiling, started_at))
 
 
