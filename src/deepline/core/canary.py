@@ -48,10 +48,10 @@ def select(policy: PlacementPolicy, run_id: str, *, production: bool) -> CanaryS
 
 
 def detached_terminal(
-    key: AttemptKey,
     launch: Launch,
     policy: PlacementPolicy | None,
-    suspension: DetachedSuspension,
+    key: AttemptKey,
+    suspension: DetachedSuspension | None,
     result: RunnerTerminal,
     *,
     production: bool,
@@ -61,7 +61,9 @@ def detached_terminal(
     A failed play is the customer's truth and no ill health of the provider; only a runner that
     vanished is.
     """
-    if policy is None or suspension.sandbox_provider != REPORTED_PROVIDER:
+    if policy is None or suspension is None:
+        return None
+    if suspension.sandbox_provider != REPORTED_PROVIDER:
         return None
     selection = select(policy, key.run_id, production=production)
     if selection.canary != REPORTED_PROVIDER:

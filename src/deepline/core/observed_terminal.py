@@ -10,7 +10,7 @@ from deepline.core.model.log_event import Level, LogEvent
 from deepline.core.model.run import RunStatus
 
 
-class ObservedSource(enum.StrEnum):
+class ObservedTerminalSource(enum.StrEnum):
     """Where a worker noticed; the trigger of the dispatch that follows."""
 
     FENCE_LOST = "fence_lost"
@@ -38,7 +38,9 @@ class SkipDispatch:
 Observed: TypeAlias = BackfillAndDispatch | SkipDispatch
 
 
-def settle_observed(run_id: RunId, status: RunStatus | None, source: ObservedSource) -> Observed:
+def settle_observed(
+    run_id: RunId, status: RunStatus | None, source: ObservedTerminalSource
+) -> Observed:
     """Decide by the run's status now; a cancelled run counts as over (A9)."""
     if status is not None and status.is_terminal:
         return BackfillAndDispatch(trigger=source.value)

@@ -19,7 +19,7 @@ from deepline.core.model.result import Failed, RunnerResult, RunnerTerminal, Sus
 from deepline.core.model.run import RunStatus
 from deepline.core.model.suspension import DetachedSuspension, Suspension
 from deepline.core.model.why import Why
-from deepline.core.observed_terminal import ObservedSource
+from deepline.core.observed_terminal import ObservedTerminalSource
 from deepline.core.outcome import is_crash_contained, outcome_evidence
 from deepline.core.settled_counts import reads_settled_counts
 
@@ -67,7 +67,7 @@ class Project:
 class SettleObserved:
     """The fence is lost: release what the attempt held, then settle what others wrote (C27)."""
 
-    source: ObservedSource
+    source: ObservedTerminalSource
     status: RunStatus | None
 
 
@@ -105,7 +105,7 @@ def after_commit(
 ) -> AfterCommit:
     """What the store's answer means; `committed_at` is `None` when the fence was lost."""
     if committed_at is None:
-        return SettleObserved(source=ObservedSource.FENCE_LOST, status=status)
+        return SettleObserved(source=ObservedTerminalSource.FENCE_LOST, status=status)
     if status not in {RunStatus.COMPLETED, RunStatus.FAILED}:
         shown = "none" if status is None else status.value
         return UnexpectedStatus(message=f"unexpected non-terminal claim status: {shown}")
