@@ -65,7 +65,7 @@ def test_data(sent: Json, boundary_id: str | None, payload: dict[str, Json]) -> 
 
 def test_what_was_sent_is_left_as_it_is() -> None:
     """The payload is a copy: the sender's object keeps its boundary."""
-    sent = {"boundaryId": "b", "n": 1}
+    sent: dict[str, Json] = {"boundaryId": "b", "n": 1}
 
     normalise_signal("integration_event", "approved", sent)
 
