@@ -33,9 +33,8 @@ class Situation(enum.StrEnum):
     """Where the attempt stands with respect to a detached runner (A4).
 
     `FRESH`: no runner of this attempt can be alive, which is also so after a sleep or an event
-    woke it. `WAKE`: the attempt was claimed as a parked
-    wake of a detached runner and still is `waiting`. `HANDOFF`: this execution started the
-    runner and could not park.
+    woke it. `WAKE`: the attempt was claimed as a parked wake of a detached runner and still is
+    `waiting`. `HANDOFF`: this execution started the runner and could not park.
     """
 
     FRESH = "fresh"
