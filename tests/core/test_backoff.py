@@ -52,6 +52,12 @@ def test_chance_takes_away_at_most_the_jitter() -> None:
     assert backoff.delay(0, 0.5) == 7.5 * SECOND
 
 
+def test_chance_plays_no_part_unless_asked_for() -> None:
+    """Without jitter chance changes nothing; with jitter no chance means the full wait."""
+    assert Backoff(base=SECOND, longest=SECOND).delay(0, 0.9) == SECOND
+    assert Backoff(base=SECOND, longest=SECOND, jitter=1).delay(0) == SECOND
+
+
 @given(backoff=backoffs(), failures=st.integers(0, 10**9), chance=CHANCE)
 def test_no_wait_is_longer_than_the_longest(backoff: Backoff, failures: int, chance: float) -> None:
     """Every wait is between nothing and the longest, whatever the numbers."""

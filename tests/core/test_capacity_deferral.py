@@ -76,6 +76,8 @@ def test_the_delay_is_bounded(asked: timedelta | None, chance: float, *, fresh: 
     [
         pytest.param({"retryAfterMs": 1_500}, 1.5 * SECOND, id="Q36-time"),
         pytest.param({"retryAfterMs": 250.5}, timedelta(milliseconds=250.5), id="Q36-fraction"),
+        pytest.param({"retryAfterMs": 0}, timedelta(0), id="Q36-at-once"),
+        pytest.param({"retryAfterMs": 0.5}, timedelta(milliseconds=0.5), id="Q36-below-one"),
         pytest.param({"retryAfterMs": 10**30}, 60 * SECOND, id="Q36-endless"),
         pytest.param({}, None, id="Q36-no-time"),
         pytest.param({"retryAfterMs": "5"}, None, id="Q36-text"),

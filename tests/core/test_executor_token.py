@@ -50,6 +50,7 @@ def ask(status: int | None, body: Json = None) -> TokenAnswer:
         pytest.param(429, {}, TokenUnavailable, "transient_status", id="C16-429"),
         pytest.param(200, None, TokenUnavailable, "unreadable_success", id="C16-200-page"),
         pytest.param(204, None, TokenUnavailable, "unreadable_success", id="C16-204-empty"),
+        pytest.param(300, TOKEN, TokenRefused, "refused", id="C16-300-with-token"),
         pytest.param(301, None, TokenRefused, "refused", id="C16-301"),
         pytest.param(307, TOKEN, TokenRefused, "refused", id="C16-307-with-token"),
         pytest.param(400, {"error": "x"}, TokenRefused, "refused", id="C16-400"),

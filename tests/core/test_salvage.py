@@ -216,6 +216,8 @@ def test_before_retry() -> None:
 
         open_run = status is not None and not status.is_terminal
         assert isinstance(decision, TryAgain) is (open_run and held)
+        if isinstance(decision, TryAgain):
+            assert decision.delay == timedelta(0)
         assert decision.why.rule == (
             "salvage.already_over"
             if not open_run
