@@ -138,7 +138,7 @@ class ClaimWork:
                 troubled = attrs.evolve(troubled, suspension=result.suspension)
             await self._conclude(troubled, result)
         except trio.Cancelled:
-            await self._hand_over(troubled)
+            await self._hand_over(troubled)  # noqa: ASYNC102 - shielded and bounded inside
             raise
         except HandoffFailed as error:
             await self._handoff_failed(troubled, error)
@@ -191,7 +191,7 @@ class ClaimWork:
         try:
             await self.wakes.handle(wake, time)
         except trio.Cancelled:
-            await self._put_back(wake.claim)
+            await self._put_back(wake.claim)  # noqa: ASYNC102 - shielded and bounded inside
             raise
         except HandoffFailed as error:
             await self._handoff_failed(troubled, error)

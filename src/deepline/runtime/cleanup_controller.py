@@ -66,7 +66,7 @@ class CleanupController:
         self._wake.set()
 
     async def run(self) -> None:
-        """Work until cancelled; raises port errors of the store, for a supervisor to back off on."""
+        """Work until cancelled; raises port errors of the store, for its supervisor."""
         while True:
             if await self.run_pass() < JOBS_PER_PASS:
                 with trio.move_on_after(self.limits.cleanup_poll.total_seconds()):

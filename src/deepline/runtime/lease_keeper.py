@@ -46,7 +46,7 @@ class LeaseKeeper:
 
     @contextmanager
     def hold(self, claim: Claim, claimed_at: float) -> Iterator[Held]:
-        """Work under a claim made at `claimed_at` (Trio time); ends early when the claim is lost."""
+        """Work under a claim made at `claimed_at` (Trio time), cut when the claim is lost."""
         with trio.CancelScope(deadline=self._deadline(claimed_at)) as scope:
             held = Held(claim, scope)
             key = (claim.engine_run_id, claim.owner)

@@ -97,9 +97,8 @@ class SandboxBackend:
         )
         if not bound:
             raise FenceLost("the attempt ended while its sandbox was created")
-        return Suspended(
-            suspension=await self._start(provider, sandbox, suspension, launch, attempt, token)
-        )
+        runner = self._runner(launch, attempt, token)
+        return Suspended(suspension=await self._start(provider, suspension, runner))
 
     async def ensure_started(
         self, launch: Launch, attempt: Attempt, suspension: DetachedSuspension, claim: Claim
@@ -107,8 +106,7 @@ class SandboxBackend:
         """Start the runner of a bound sandbox if nobody did (C18 applies to its token)."""
         token = await self._token(launch, attempt)
         provider = self.providers[suspension.sandbox_provider]
-        sandbox = sandbox_of(suspension)
-        return await self._start(provider, sandbox, suspension, launch, attempt, token)
+        return await self._start(provider, suspension, self._runner(launch, attempt, token))
 
     async def inspect(self, suspension: DetachedSuspension) -> Inspection | None:
         """Ask the provider that holds the sandbox."""
@@ -159,16 +157,8 @@ class SandboxBackend:
         named = cause.kind.value if isinstance(cause, Unavailable) else "create_unknown"
         raise PreCodeUnavailable(SANDBOX_ACQUISITION, named, str(cause)) from cause
 
-    async def _start(
-        self,
-        provider: SandboxProvider,
-        sandbox: SandboxRef,
-        suspension: DetachedSuspension,
-        launch: Launch,
-        attempt: Attempt,
-        token: ExecutorToken,
-    ) -> DetachedSuspension:
-        start = RunnerStart(
+    def _runner(self, launch: Launch, attempt: Attempt, token: ExecutorToken) -> RunnerStart:
+        return RunnerStart(
             runner_pyz=self.settings.runner_pyz,
             environment={
                 "DEEPLINE_API_URL": launch.base_url,
@@ -177,8 +167,12 @@ class SandboxBackend:
                 "DEEPLINE_ATTEMPT": str(attempt.ref.attempt),
             },
         )
+
+    async def _start(
+        self, provider: SandboxProvider, suspension: DetachedSuspension, runner: RunnerStart
+    ) -> DetachedSuspension:
         try:
-            started = await provider.start(sandbox, start)
+            started = await provider.start(sandbox_of(suspension), runner)
         except PortError as error:
             raise HandoffFailed(suspension, str(error)) from error
         return attrs.evolve(

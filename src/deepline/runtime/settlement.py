@@ -43,7 +43,7 @@ class Ending:
 
 
 async def settle(context: Context, ending: Ending) -> None:
-    """Commit the end for as long as the claim lasts, then project it or settle what others wrote."""
+    """Commit the end while the claim lasts, then project it or settle what others wrote."""
     commit = await commit_of(context, ending)
     outcome = await context.persistence.write(
         "commit", lambda: context.ports.terminals.commit(commit)

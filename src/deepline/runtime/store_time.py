@@ -1,4 +1,4 @@
-"""The store's clock as a worker may know it (Q50, F43): never ahead, whatever the worker's own says."""
+"""The store's clock as a worker may know it: never ahead, whatever its own says (Q50, F43)."""
 
 from datetime import datetime, timedelta
 

@@ -15,6 +15,9 @@ from deepline.ports.telemetry import Telemetry
 CHANNEL = "absurd-runtime.worker"
 
 
+PAUSES = Backoff(base=timedelta(milliseconds=100), longest=timedelta(seconds=30), jitter=0.5)
+
+
 @attrs.frozen(kw_only=True)
 class Restarts:
     """How a controller comes back: after a growing pause, and not for ever when it has a bug.
@@ -23,11 +26,12 @@ class Restarts:
     database outage must not end the process.
     """
 
-    pauses: Backoff = Backoff(
-        base=timedelta(milliseconds=100), longest=timedelta(seconds=30), jitter=0.5
-    )
+    pauses: Backoff = PAUSES
     burst: int = 10
     window_s: float = 60.0
+
+
+RESTARTS = Restarts()
 
 
 class GaveUp(Exception):
@@ -53,7 +57,7 @@ async def keep_running(
     *,
     telemetry: Telemetry,
     chance: random.Random,
-    restarts: Restarts = Restarts(),
+    restarts: Restarts = RESTARTS,
 ) -> None:
     """Run a controller, and again after each failure; return when it returns.
 

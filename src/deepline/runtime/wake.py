@@ -160,7 +160,7 @@ class WakeHandling:
         with trio.move_on_after(self.context.limits.inspection.total_seconds()):
             try:
                 inspection = await self.context.ports.backend.inspect(suspension)
-            except Exception as error:  # an inspector may fail in any way, and none is evidence
+            except Exception as error:  # noqa: BLE001 - however it fails, it is no evidence
                 self.context.ports.telemetry.warn(
                     CHANNEL,
                     "detached_runner_liveness_evidence_failed",

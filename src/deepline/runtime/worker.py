@@ -29,6 +29,8 @@ from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL, keep_running
 from deepline.runtime.worker_ports import WorkerPorts
 
+BASE_LANE = Lane("runs")
+
 
 class BadConfiguration(ValueError):
     """The settings cannot work; the message names every reason."""
@@ -44,7 +46,7 @@ class WorkerSettings:
     """
 
     name: str
-    lane: Lane = Lane("runs")
+    lane: Lane = BASE_LANE
     release_id: str | None = None
     backend: str = "local"
     policies: Sequence[PlacementPolicy] = placement.POLICIES
