@@ -5,7 +5,6 @@ import trio.testing
 
 from deepline.core.model.run import RunStatus
 from deepline.runtime.stop import Stop
-
 from tests.runtime.worlds import InProcessBackend, SmallWorld
 
 
