@@ -1,0 +1,1 @@
+"""What the outside must do for us: one Protocol a file, with its value types."""
