@@ -28,7 +28,7 @@ class FaultyProxy:
         self._port = 0
         self._forwards_requests = True
         self._forwards_answers = True
-        self._streams: set[trio.abc.Stream] = set()
+        self._cuts: set[trio.Event] = set()
         self._trigger: tuple[bytes, Callable[[], None]] | None = None
 
     @property
@@ -45,12 +45,12 @@ class FaultyProxy:
         self._forwards_answers = False
 
     def cut(self) -> None:
-        """End every connection at once."""
-        for stream in list(self._streams):
-            trio.lowlevel.spawn_system_task(trio.aclose_forcefully, stream)
+        """End every connection: no answer gets through any more."""
+        for cut in self._cuts:
+            cut.set()
 
     def when_sent(self, needle: bytes, action: Callable[[], None]) -> None:
-        """Do something just after these bytes went to the server, once."""
+        """Do something when these bytes go to the server, once; they still arrive there."""
         self._trigger = (needle, action)
 
     async def serve(self, task_status: trio.TaskStatus[None]) -> None:
@@ -66,13 +66,16 @@ class FaultyProxy:
             await trio.aclose_forcefully(accepted)
             return
         server = await self._connect()
-        self._streams |= {client, server}
+        cut = trio.Event()
+        self._cuts.add(cut)
         try:
             async with client, server, trio.open_nursery() as nursery:
-                nursery.start_soon(self._pump_requests, client, server, nursery.cancel_scope)
-                nursery.start_soon(self._pump_answers, server, client, nursery.cancel_scope)
+                nursery.start_soon(self._pump_requests, client, server, cut)
+                nursery.start_soon(self._pump_answers, server, client, cut)
+                await cut.wait()
+                nursery.cancel_scope.cancel()
         finally:
-            self._streams -= {client, server}
+            self._cuts.remove(cut)
 
     @staticmethod
     async def _encrypted(client: trio.SocketStream, tls: ssl.SSLContext) -> trio.abc.Stream:
@@ -92,7 +95,7 @@ class FaultyProxy:
         return await trio.open_tcp_stream(host, port)
 
     async def _pump_requests(
-        self, source: trio.abc.Stream, sink: trio.abc.Stream, scope: trio.CancelScope
+        self, source: trio.abc.Stream, sink: trio.abc.Stream, cut: trio.Event
     ) -> None:
         with suppress(*_GONE):
             while chunk := await source.receive_some(_CHUNK_BYTES):
@@ -103,16 +106,16 @@ class FaultyProxy:
                     (_, action), self._trigger = self._trigger, None
                     action()
                 await sink.send_all(chunk)
-        scope.cancel()
+        cut.set()
 
     async def _pump_answers(
-        self, source: trio.abc.Stream, sink: trio.abc.Stream, scope: trio.CancelScope
+        self, source: trio.abc.Stream, sink: trio.abc.Stream, cut: trio.Event
     ) -> None:
         with suppress(*_GONE):
             while chunk := await source.receive_some(_CHUNK_BYTES):
-                if self._forwards_answers:
+                if self._forwards_answers and not cut.is_set():
                     await sink.send_all(chunk)
-        scope.cancel()
+        cut.set()
 
 
 @asynccontextmanager
