@@ -1,0 +1,1 @@
+"""Implements the ports: one outside thing each."""

@@ -1,0 +1,1 @@
+"""The store of record on Postgres, over a Trio-native connection."""

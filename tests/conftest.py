@@ -1,0 +1,28 @@
+"""Fixtures for the whole suite."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.postgres import MIGRATED, DatabaseServer, session_server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[DatabaseServer]:
+    """The database server of this session, started on first use."""
+    with session_server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: DatabaseServer) -> Iterator[str]:
+    """The DSN of an empty database of the test's own."""
+    with postgres.database() as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def migrated_database(postgres: DatabaseServer) -> Iterator[str]:
+    """The DSN of a database of the test's own that holds our schema."""
+    with postgres.database(MIGRATED) as dsn:
+        yield dsn
