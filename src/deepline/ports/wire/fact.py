@@ -1,5 +1,6 @@
 """Ledger facts as JSON, as they are delivered (C26, `POST /api/internal/ledger/events`)."""
 
+from deepline.core.instants import to_ms
 from deepline.core.model.identity import RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.ledger import Fact
@@ -13,7 +14,7 @@ def fact_to_json(fact: Fact) -> dict[str, Json]:
         "eventId": fact.event_id,
         "kind": fact.kind,
         "payload": fact.payload,
-        "occurredAtMs": fields.to_ms(fact.occurred_at),
+        "occurredAtMs": to_ms(fact.occurred_at),
     }
 
 

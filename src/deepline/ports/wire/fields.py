@@ -6,9 +6,10 @@ the explicit form is both the fastest and the one whose tolerance can be read of
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import cast
 
+from deepline.core.instants import EPOCH, MILLISECOND
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.ports.errors import MalformedDocument
 
@@ -17,9 +18,7 @@ MAX_TEXT = 1_000
 LONGEST = timedelta(days=36_525)
 """Longest length of time that is taken at its word; a hundred years."""
 _LATEST_MS = 7_258_118_400_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-_MISSING = object()
+_LONGEST_MS = LONGEST / MILLISECOND
 
 
 def join(path: str, name: str) -> str:
@@ -91,7 +90,7 @@ def instant(document: JsonObject, name: str, path: str) -> datetime:
     """Read an instant given in milliseconds since the epoch, between 1970 and 2200."""
     value = _whole(document.get(name))
     if value is not None and 0 <= value <= _LATEST_MS:
-        return _EPOCH + value * _MILLISECOND
+        return EPOCH + value * MILLISECOND
     raise MalformedDocument(
         join(path, name), "must be an instant in whole milliseconds since the epoch"
     )
@@ -125,19 +124,9 @@ def tolerant_length(value: object) -> timedelta | None:
         return None
     if not 0 <= value < float("inf"):
         return None
-    if value >= LONGEST / _MILLISECOND:
+    if value >= _LONGEST_MS:
         return LONGEST
-    return value * _MILLISECOND
-
-
-def to_ms(value: datetime) -> int:
-    """Milliseconds since the epoch, rounded down."""
-    return (value - _EPOCH) // _MILLISECOND
-
-
-def length_ms(value: timedelta) -> int:
-    """Whole milliseconds of a length, rounded down."""
-    return value // _MILLISECOND
+    return value * MILLISECOND
 
 
 def _whole(value: object) -> int | None:

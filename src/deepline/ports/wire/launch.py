@@ -3,6 +3,7 @@
 Keys that are none are left out. The play's input is not part of a launch.
 """
 
+from deepline.core.instants import length_ms
 from deepline.core.model.identity import MAX_ID_LENGTH, OrgId, ReleaseId, RunId
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.launch import Launch
@@ -31,7 +32,7 @@ def launch_to_json(launch: Launch) -> dict[str, Json]:
         "runtimeBackend": launch.runtime_backend,
         "runtimeSandboxPlacementPolicyId": launch.placement_policy_id,
         "schedulerSchema": launch.scheduler_schema,
-        "ceilingMs": None if launch.ceiling is None else fields.length_ms(launch.ceiling),
+        "ceilingMs": None if launch.ceiling is None else length_ms(launch.ceiling),
         "runtimeTestFaultHeader": launch.test_fault_header,
         "retryOf": launch.retry_of,
         "submittedBy": launch.submitted_by,

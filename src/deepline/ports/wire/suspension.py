@@ -1,5 +1,6 @@
 """Suspensions as JSON, as they stand on the attempt's row and in pushed results (C29, C30)."""
 
+from deepline.core.instants import length_ms, to_ms
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.suspension import (
     DetachedSuspension,
@@ -24,7 +25,7 @@ def suspension_to_json(suspension: Suspension) -> dict[str, Json]:
                 "kind": "sleep",
                 "boundaryId": suspension.boundary_id,
                 "runnerAttempt": suspension.runner_attempt,
-                "wakeAtMs": fields.to_ms(suspension.wake_at),
+                "wakeAtMs": to_ms(suspension.wake_at),
             }
         case EventSuspension():
             expires_at = suspension.expires_at
@@ -33,7 +34,7 @@ def suspension_to_json(suspension: Suspension) -> dict[str, Json]:
                 "boundaryId": suspension.boundary_id,
                 "runnerAttempt": suspension.runner_attempt,
                 "eventKey": suspension.event_key,
-                "expiresAtMs": None if expires_at is None else fields.to_ms(expires_at),
+                "expiresAtMs": None if expires_at is None else to_ms(expires_at),
             }
 
 
@@ -71,11 +72,11 @@ def _detached_to_json(suspension: DetachedSuspension) -> dict[str, Json]:
         "sandboxProvider": suspension.sandbox_provider,
         "sessionId": suspension.session_id,
         "cmdId": suspension.command_id,
-        "startedAtMs": fields.to_ms(suspension.started_at),
-        "ceilingMs": fields.length_ms(suspension.ceiling),
+        "startedAtMs": to_ms(suspension.started_at),
+        "ceilingMs": length_ms(suspension.ceiling),
     }
     if timeout is not None:
-        document["heartbeatTimeoutMs"] = fields.length_ms(timeout)
+        document["heartbeatTimeoutMs"] = length_ms(timeout)
     if suspension.routing_domain is not None:
         document["routingDomain"] = suspension.routing_domain
     return document
