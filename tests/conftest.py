@@ -1,9 +1,28 @@
-"""Settings that every test shares."""
+"""Fixtures for the whole suite."""
 
-from hypothesis import settings
+from collections.abc import Iterator
 
-# A slow machine is no bug: properties state what holds, not how fast.
-settings.register_profile(
-    "deepline", settings.get_profile(settings.get_current_profile_name()), deadline=None
-)
-settings.load_profile("deepline")
+import pytest
+
+from tests.support.postgres import MIGRATED, DatabaseServer, session_server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[DatabaseServer]:
+    """The database server of this session, started on first use."""
+    with session_server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: DatabaseServer) -> Iterator[str]:
+    """The DSN of an empty database of the test's own."""
+    with postgres.database() as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def migrated_database(postgres: DatabaseServer) -> Iterator[str]:
+    """The DSN of a database of the test's own that holds our schema."""
+    with postgres.database(MIGRATED) as dsn:
+        yield dsn

@@ -46,6 +46,8 @@ class Limits:
     safety_poll: timedelta = _seconds(5)
     """Longest sleep of the claim loop when no notification arrives."""
     observe_poll: timedelta = _seconds(1)
+    event_recheck: timedelta = timedelta(hours=1)
+    """How often a wait for an event that never expires is looked at, though a signal wakes it."""
     overdue_interval: timedelta = _seconds(15)
     outbox_lease: timedelta = _seconds(30)
     outbox_wave: timedelta = _seconds(2)

@@ -98,3 +98,16 @@ class PreCodeUnavailable(PortError):
         self.dependency = dependency
         self.cause = cause
         self.detail = detail
+
+
+class MalformedDocument(PortError):
+    """A document from outside has not the shape it must have; reading it again gives the same answer.
+
+    `path` leads to the offending place, such as `suspension.startedAtMs`, and is `""` for the
+    whole document; `reason` says what is expected there. Neither repeats the content.
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path or 'the document'} {reason}")
+        self.path = path
+        self.reason = reason

@@ -9,18 +9,10 @@ import attrs
 from deepline.core.model.claim import Claim
 from deepline.core.model.heartbeat import HeartbeatFence
 from deepline.core.model.identity import AttemptKey, AttemptRef, ReleaseId, RunId
-from deepline.core.model.json_value import JsonObject
+from deepline.core.model.ledger import SettledProgress as SettledProgress
 from deepline.core.model.result import RunnerTerminal
 from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why
-
-
-@attrs.frozen(kw_only=True)
-class SettledProgress:
-    """One settled progress fact; precedes the terminal fact in the same commit (C22)."""
-
-    event_id: str
-    payload: JsonObject
 
 
 @attrs.frozen(kw_only=True)

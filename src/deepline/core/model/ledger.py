@@ -42,3 +42,11 @@ class SheetCounts:
     completed: int
     failed: int
     total: int
+
+
+@attrs.frozen(kw_only=True)
+class SettledProgress:
+    """One settled progress fact; precedes the terminal fact in the same commit (C22)."""
+
+    event_id: str
+    payload: JsonObject
