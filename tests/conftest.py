@@ -3,8 +3,15 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.postgres import MIGRATED, DatabaseServer, session_server
+
+# A slow machine is no bug: properties state what holds, not how fast.
+settings.register_profile(
+    "deepline", settings.get_profile(settings.get_current_profile_name()), deadline=None
+)
+settings.load_profile("deepline")
 
 
 @pytest.fixture(scope="session")
