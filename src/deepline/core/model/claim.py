@@ -59,12 +59,14 @@ class Wake:
     """A parked attempt is due: it still is `waiting` under its original fence.
 
     Also the answer when a worker died between starting a runner and parking: the attempt is then
-    put to `waiting` under a fresh lease token, since its sandbox may already run the play.
+    put to `waiting` under a fresh lease token, since its sandbox may already run the play, and
+    `adopted` says so: the start itself may not have happened.
     """
 
     claim: Claim
     launch: Launch
     attempt: Attempt
+    adopted: bool = False
 
 
 @attrs.frozen(kw_only=True)

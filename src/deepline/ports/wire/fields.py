@@ -29,7 +29,7 @@ def join(path: str, name: str) -> str:
 def as_object(value: object, path: str) -> JsonObject:
     """Take a JSON object."""
     if isinstance(value, dict):
-        return cast(JsonObject, value)
+        return cast("JsonObject", value)
     if isinstance(value, Mapping):
         return value
     raise MalformedDocument(path, "must be a JSON object")
@@ -69,7 +69,7 @@ def texts(document: JsonObject, name: str, path: str) -> tuple[str, ...]:
     for index, item in enumerate(items):
         if not isinstance(item, str):
             raise MalformedDocument(f"{place}[{index}]", "must be a text")
-    return cast(tuple[str, ...], tuple(items))
+    return cast("tuple[str, ...]", tuple(items))
 
 
 def optional_object(document: JsonObject, name: str, path: str) -> JsonObject | None:
