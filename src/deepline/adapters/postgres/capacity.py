@@ -47,7 +47,7 @@ class PostgresCapacity:
             raise SandboxCapacity(
                 f"the {answer['limit']}'s limit of sandboxes at {provider} is reached",
                 RETRY_AFTER,
-                f"{answer['limit']}_sandboxes",
+                answer["limit"],
             )
         return Reservation(
             operation=Operation(

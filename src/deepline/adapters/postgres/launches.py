@@ -20,6 +20,10 @@ Count = Callable[..., None]
 """Adds to a counter: `count(name, amount, **labels)`, as `Telemetry.count` does."""
 
 
+def count_nothing(name: str, amount: float = 1.0, **labels: str) -> None:
+    """Drop what is counted, where nobody reads metrics."""
+
+
 class PostgresLaunches:
     """Implements `Launches`.
 

@@ -7,7 +7,7 @@ from deepline.adapters.postgres.rows import key_fields
 from deepline.adapters.postgres.steps import Steps
 from deepline.core.model.identity import AttemptKey, AttemptRef, RunId
 from deepline.core.model.ledger import SheetCounts
-from deepline.ports.errors import FenceLost
+from deepline.ports.errors import FenceLost, NotFound
 from deepline.ports.sheets import RowOutcome, SheetRow
 
 READ_MAX = 1_000
@@ -21,7 +21,7 @@ _READ = """
 
 _NAMESPACES = """
     select s.table_namespace from {schema}.sheets s where s.run_id = %s
-     order by s.created_at, s.table_namespace
+     order by s.table_namespace
 """
 
 _SETTLED = """
@@ -56,7 +56,10 @@ class PostgresSheets:
     async def finish_rows(
         self, key: AttemptKey, table_namespace: str, rows: Sequence[RowOutcome]
     ) -> int:
-        """Store finished rows in a transaction of their own, as there may be many."""
+        """Store finished rows in a transaction of their own, as there may be many.
+
+        Raises `NotFound` for a sheet that was never opened.
+        """
         request = key_fields(key) | {
             "table_namespace": table_namespace,
             "rows": [
@@ -69,11 +72,14 @@ class PostgresSheets:
                 for row in rows
             ],
         }
-        [written] = await self._steps.write_together("finish_rows", [request])
-        if written is None:
-            raise _over(key)
-        assert isinstance(written, int)
-        return written
+        [answer] = await self._steps.write_together("finish_rows", [request])
+        row: Any = answer
+        match row.get("refused"):
+            case "attempt_over":
+                raise _over(key)
+            case "not_open":
+                raise NotFound(f"sheet {table_namespace} is not open; open it first")
+        return int(row["written"])
 
     async def read_rows(
         self, run_id: RunId, table_namespace: str, *, after: int, limit: int
@@ -84,7 +90,7 @@ class PostgresSheets:
         return [_sheet_row(row) for row in rows]
 
     async def namespaces(self, run_id: RunId) -> Sequence[str]:
-        """Read the names of the run's sheets in the order they were opened."""
+        """Read the names of the run's sheets, sorted."""
         return [str(row[0]) for row in await self._steps.read(_NAMESPACES, run_id)]
 
     async def settled(

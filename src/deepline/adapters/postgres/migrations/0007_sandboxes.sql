@@ -76,7 +76,7 @@ begin
         provider_limit integer, org_limit integer)
     loop
         if exists (select from {schema}.held_attempt(
-            q.run_id, q.attempt, q.lease_token, '{running,waiting}'))
+            q.run_id, q.attempt, q.lease_token, '{running}'))
         then
             answer := {schema}.reserve_one(
                 q.run_id, q.attempt, q.org_id, q.provider, q.provider_limit, q.org_limit);

@@ -23,23 +23,21 @@ begin
     return v_live;
 end $$;
 
--- Answers the finished rows, null when the attempt is over. A sheet opened again with another
--- total has that total.
+-- Answers the finished rows, null when the attempt is over. The first total stays.
 create function {schema}.open_sheets(p_requests jsonb) returns table (answer jsonb)
 language plpgsql as $$
 declare
     v_live integer[] := {schema}.stay_live(p_requests);
 begin
-    insert into {schema}.sheets as s (run_id, table_namespace, total, created_at)
+    insert into {schema}.sheets (run_id, table_namespace, total, created_at)
     select distinct on (q.run_id, q.table_namespace)
            q.run_id, q.table_namespace, q.total, absurd.current_time()
       from rows from (jsonb_to_recordset(p_requests) as (
                run_id text, table_namespace text, total integer))
            with ordinality as q(run_id, table_namespace, total, n)
      where q.n = any (v_live)
-     order by q.run_id, q.table_namespace, q.n desc
-    on conflict (run_id, table_namespace) do update set total = excluded.total
-     where s.total <> excluded.total;
+     order by q.run_id, q.table_namespace, q.n
+    on conflict (run_id, table_namespace) do nothing;
     return query
         select case when q.n = any (v_live) then (
                    select coalesce(jsonb_agg(w.row_index order by w.row_index), '[]')
@@ -51,7 +49,7 @@ begin
          order by q.n;
 end $$;
 
--- Answers how many rows were written now, null when the attempt is over.
+-- Answers how many rows were written now.
 create function {schema}.finish_rows(p_requests jsonb) returns table (answer jsonb)
 language plpgsql as $$
 declare
@@ -64,8 +62,14 @@ begin
                    run_id text, attempt integer, table_namespace text, rows jsonb))
                with ordinality as c(run_id, attempt, table_namespace, rows, n)
     loop
-        answer := 'null';
-        if q.n = any (v_live) then
+        if not q.n = any (v_live) then
+            answer := '{"refused": "attempt_over"}';
+        elsif not exists (
+            select from {schema}.sheets s
+             where s.run_id = q.run_id and s.table_namespace = q.table_namespace)
+        then
+            answer := '{"refused": "not_open"}';
+        else
             -- In index order, so that two writers of the same rows can't wait for each other.
             insert into {schema}.sheet_rows (
                 run_id, table_namespace, row_index, attempt, input_row, output, error, finished_at)
@@ -76,7 +80,7 @@ begin
              order by w.row_index
             on conflict (run_id, table_namespace, row_index) do nothing;
             get diagnostics v_written = row_count;
-            answer := to_jsonb(v_written);
+            answer := jsonb_build_object('written', v_written);
         end if;
         return next;
     end loop;
