@@ -9,11 +9,14 @@ from deepline.core.model.identity import OrgId
 from deepline.ports.api_keys import ApiKey
 from deepline.ports.errors import Refused
 
-_COLUMNS = "k.key_id, k.org_id, k.label, k.operator, k.created_at, k.revoked_at"
-_FIND = f"select {_COLUMNS} from {{schema}}.api_keys k where k.key_hash = %s and k.revoked_at is null"
-_ALL = f"""
-    select {_COLUMNS} from {{schema}}.api_keys k
-     where k.org_id = coalesce(%s::text, k.org_id)
+_FIND = """
+    select k.key_id, k.org_id, k.label, k.operator, k.created_at, k.revoked_at
+      from {schema}.api_keys k where k.key_hash = %s and k.revoked_at is null
+"""
+
+_ALL = """
+    select k.key_id, k.org_id, k.label, k.operator, k.created_at, k.revoked_at
+      from {schema}.api_keys k where k.org_id = coalesce(%s::text, k.org_id)
      order by k.created_at, k.key_id
 """
 

@@ -1,4 +1,4 @@
-"""Cleanup on Postgres: jobs by lease, events for ever, and the end of a sandbox's time (C50–C52)."""
+"""Cleanup on Postgres: leased jobs, lasting events, the end of a sandbox's time (C50–C52, C55)."""
 
 from collections.abc import Sequence
 from datetime import timedelta

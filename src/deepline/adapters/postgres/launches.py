@@ -62,7 +62,7 @@ class PostgresLaunches:
         )
         if not rows:
             raise NotFound(f"there is no run {run_id}")
-        return cast(Json, rows[0][0])
+        return cast("Json", rows[0][0])
 
     async def put_bundle(self, org_id: OrgId, bundle_hash: str, content: bytes) -> None:
         """Store a bundle; one that is there already stays as it is."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from deepline.adapters.postgres.run_evidence import evidence_from_row, run_from_row
 from deepline.adapters.postgres.rows import optional, stored_terminal
+from deepline.adapters.postgres.run_evidence import evidence_from_row, run_from_row
 from deepline.adapters.postgres.steps import Steps
 from deepline.core.model.evidence import RunEvidence
 from deepline.core.model.identity import OrgId, RunId

@@ -74,11 +74,11 @@ class PostgresSheets:
         }
         [answer] = await self._steps.write_together("finish_rows", [request])
         row: Any = answer
-        match row.get("refused"):
-            case "attempt_over":
-                raise _over(key)
-            case "not_open":
-                raise NotFound(f"sheet {table_namespace} is not open; open it first")
+        refused = row.get("refused")
+        if refused == "attempt_over":
+            raise _over(key)
+        if refused is not None:
+            raise NotFound(f"sheet {table_namespace} is not open; open it first")
         return int(row["written"])
 
     async def read_rows(

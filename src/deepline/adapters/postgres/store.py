@@ -65,7 +65,9 @@ async def open_store(
 ) -> AsyncIterator[PostgresStore]:
     """The store for the length of a block, which must be inside the pool's.
 
-    `count` is told of launch reads, for the metrics (C58). Writes still work while the block is being cancelled, so that last facts can be committed;
+    `count` is told of launch reads, for the metrics (C58).
+
+    Writes still work while the block is being cancelled, so that last facts can be committed;
     when the block is left, a write still under way is unknown to its asker.
     """
     steps = Steps(pool, schema)
