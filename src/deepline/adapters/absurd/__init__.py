@@ -1,0 +1,1 @@
+"""The engine port on Absurd, in the same Postgres as the store of record."""

@@ -1,0 +1,1 @@
+"""The rules: facts in, decisions out, without I/O, clock or chance."""

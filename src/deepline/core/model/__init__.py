@@ -1,0 +1,1 @@
+"""The nouns of the domain: launch, run, attempt, suspension, result, sandbox, ledger event."""

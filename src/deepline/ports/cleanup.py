@@ -1,0 +1,88 @@
+"""Cleanup of sandboxes: obligations, jobs, delete acceptance and events (C50, C51, Q40)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol, TypeAlias
+
+import attrs
+
+from deepline.core.model.identity import AttemptKey, OrgId
+from deepline.core.model.json_value import JsonObject
+
+
+@attrs.frozen(kw_only=True)
+class CleanupJob:
+    """One sandbox, or one operation whose sandbox may exist, to be deleted with proof.
+
+    `sandbox_id` is `None` when only the operation's name is known; then the sandbox is looked up
+    by `sandbox_name`. `cleanup_attempt` counts claims of the job from 1; `failure_count` counts
+    failed deletes. `owner` fences the answers.
+    """
+
+    job_id: str
+    owner: str
+    key: AttemptKey
+    org_id: OrgId
+    provider: str
+    sandbox_id: str | None
+    sandbox_name: str | None
+    operation_token: str | None
+    routing_domain: str | None
+    cleanup_attempt: int
+    failure_count: int
+    capture_crash: bool
+
+
+@attrs.frozen(kw_only=True)
+class Acceptance:
+    """The provider accepted a delete of exactly this sandbox at `accepted_at` (I40)."""
+
+    accepted_at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class JobDone:
+    """The sandbox is proven gone."""
+
+
+@attrs.frozen(kw_only=True)
+class JobAgain:
+    """Not gone yet: look again after `delay`. `failed` counts it as a failure."""
+
+    delay: timedelta
+    failed: bool
+    routing_domain: str | None = None
+
+
+JobResult: TypeAlias = JobDone | JobAgain
+
+
+class Cleanup(Protocol):
+    """Durable obligations to delete; they never give up and stay visible (L06)."""
+
+    async def claim(
+        self, owner: str, providers: Sequence[str], *, limit: int, lease: timedelta
+    ) -> Sequence[CleanupJob]:
+        """Lease due jobs of these providers whose run no longer needs the sandbox (I12)."""
+        ...
+
+    async def claim_for(
+        self, key: AttemptKey, owner: str, *, lease: timedelta
+    ) -> Sequence[CleanupJob]:
+        """Lease the jobs of one attempt at once, for a best-effort delete now."""
+        ...
+
+    async def acceptance(self, job: CleanupJob) -> Acceptance | None:
+        """Read the stored acceptance for exactly this sandbox, run and attempt."""
+        ...
+
+    async def record_event(self, job: CleanupJob, kind: str, fields: JsonObject) -> None:
+        """Append a durable cleanup event; only one `provider_delete_accepted` is kept (I41)."""
+        ...
+
+    async def finish(self, job: CleanupJob, result: JobResult) -> bool:
+        """Close or put off the job; False when its lease was lost.
+
+        Done ends the sandbox's usage at its first acceptance, else now (C55).
+        """
+        ...
