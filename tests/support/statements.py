@@ -29,16 +29,28 @@ async def running(observer: TrioConnection, text: str) -> int:
 async def until_running(observer: TrioConnection, text: str) -> None:
     """Wait until some other session runs such a statement."""
     with trio.fail_after(20):
-        while not await running(observer, text):
+        while not await running(observer, text):  # noqa: ASYNC110, only the server knows
             await trio.sleep(0.01)
 
 
 async def until_blocked(observer: TrioConnection) -> None:
     """Wait until some other session of this database waits for a lock."""
     with trio.fail_after(20):
-        while not await scalar(
-            observer,
-            "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
-            " and datname = current_database()",
-        ):
+        while not await _blocked(observer):  # noqa: ASYNC110, only the server knows
             await trio.sleep(0.01)
+
+
+async def until_over(observer: TrioConnection, text: str) -> None:
+    """Wait until no other session runs such a statement any more."""
+    with trio.fail_after(20):
+        while await running(observer, text):  # noqa: ASYNC110, only the server knows
+            await trio.sleep(0.01)
+
+
+async def _blocked(observer: TrioConnection) -> int:
+    count = await scalar(
+        observer,
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+        " and datname = current_database()",
+    )
+    return int(count)

@@ -15,7 +15,7 @@ async def _connected(dsn: str) -> AsyncIterator[TrioConnection]:
     try:
         yield connection
     finally:
-        await connection.close()
+        connection.give_up()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import trio.testing
 from psycopg.pq import TransactionStatus
 
 from deepline.adapters.postgres.connection import TrioConnection
-from tests.support.statements import running, scalar, until_blocked, until_running
+from tests.support.statements import running, scalar, until_blocked, until_over, until_running
 
 IDLE = TransactionStatus.IDLE
 
@@ -286,9 +286,7 @@ async def test_during_a_stream(connection: TrioConnection, observer: TrioConnect
     await connection.close()
 
     assert scope.cancelled_caught
-    with trio.fail_after(20):
-        while await running(observer, "as streamed"):
-            await trio.sleep(0.01)
+    await until_over(observer, "as streamed")
 
 
 async def test_inside_a_pipeline(connection: TrioConnection) -> None:

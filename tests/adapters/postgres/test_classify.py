@@ -143,7 +143,7 @@ def test_capacity_carries_how_long_to_wait() -> None:
 
     assert isinstance(failure, CapacityExceeded)
     assert failure.retry_after == timedelta(seconds=7)
-    assert str(failure) == "the database is at capacity, try again in 7 s"
+    assert str(failure) == "the database is full (53300)"
 
 
 def test_unavailable_carries_its_kind() -> None:
@@ -152,7 +152,7 @@ def test_unavailable_carries_its_kind() -> None:
 
     assert isinstance(failure, Unavailable)
     assert failure.kind is RETRY
-    assert str(failure) == "the transaction met another one (40P01) [retryable_transaction]"
+    assert str(failure) == "the transaction met another one (40P01)"
 
 
 def test_in_doubt() -> None:

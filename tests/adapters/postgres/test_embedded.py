@@ -27,6 +27,8 @@ from deepline.adapters.postgres.embedded.postmaster import (
 from deepline.ports.errors import Refused
 from tests.support.postgres import open_directory
 
+pytestmark = pytest.mark.processes
+
 FAST = {"fsync": "off", "shared_buffers": "16MB"}
 AS_ROOT = os.geteuid() == 0
 
@@ -179,10 +181,12 @@ trio.run(main)
 async def test_starter_killed(cluster: Path) -> None:
     """A server whose starter was killed is joined by the next start, and stopped by its stop."""
     command = [sys.executable, "-c", STARTER, str(cluster)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as starter:
-        assert starter.stdout is not None
-        line = await trio.to_thread.run_sync(starter.stdout.readline)
-        starter.kill()
+    starter = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)
+    assert starter.stdout is not None
+    line = await starter.stdout.receive_some()
+    starter.kill()
+    await starter.wait()
+    await starter.stdout.aclose()
     left = running_postmaster(cluster / "data")
 
     assert line == b"started\n"
@@ -201,7 +205,7 @@ async def test_server_killed(cluster: Path) -> None:
         assert postmaster is not None
         os.kill(postmaster.pid, signal.SIGKILL)
         with trio.fail_after(20):
-            while running_postmaster(server.data) is not None:
+            while running_postmaster(server.data) is not None:  # noqa: ASYNC110, no event of ours
                 await trio.sleep(0.01)
 
     assert pid_file(server.data).exists()
@@ -227,7 +231,8 @@ async def test_pid_file_of_another_boot(cluster: Path) -> None:
             assert ask(server) == 1
     finally:
         stranger.kill()
-        await stranger.wait()
+        with trio.move_on_after(20, shield=True):
+            await stranger.wait()
 
 
 async def test_data_of_another_version(cluster: Path) -> None:

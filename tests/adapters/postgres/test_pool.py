@@ -20,7 +20,7 @@ from deepline.ports.errors import (
     Unavailable,
     UnavailableKind,
 )
-from tests.support.statements import running, scalar, until_running
+from tests.support.statements import running, scalar, until_over, until_running
 from tests.support.tcp_proxy import FaultyProxy
 
 SECOND = timedelta(seconds=1)
@@ -153,9 +153,7 @@ async def test_a_half_read_stream_is_ended_and_closed(
                         await trio.lowlevel.checkpoint()
         assert pool.counts() == counts()
 
-    with trio.fail_after(20):
-        while await running(observer, "as pooled"):
-            await trio.sleep(0.01)
+    await until_over(observer, "as pooled")
 
 
 async def test_old_connections_are_replaced(database: str) -> None:
@@ -276,18 +274,15 @@ async def test_a_cancelled_waiter_takes_nothing(database: str) -> None:
 
 async def test_a_full_server_is_a_capacity_error(database: str, observer: TrioConnection) -> None:
     """A server that has no room for the connection is full, not away: the breaker stays shut."""
-    name = "narrow_role"
-    await observer.execute(f"create role {name} login connection limit 0")
-    try:
-        dsn = psycopg.conninfo.make_conninfo(database, user=name)
-        async with pool_to(dsn, failures_to_open=1) as pool:
-            for _ in range(2):
-                with pytest.raises(CapacityExceeded):
-                    await backend(pool)
+    await observer.execute("drop role if exists narrow")
+    await observer.execute("create role narrow login connection limit 0")
+    dsn = psycopg.conninfo.make_conninfo(database, user="narrow")
+    async with pool_to(dsn, failures_to_open=1) as pool:
+        for _ in range(2):
+            with pytest.raises(CapacityExceeded):
+                await backend(pool)
 
-            assert pool.counts() == counts(capacity_rejections=2)
-    finally:
-        await observer.execute(f"drop role {name}")
+        assert pool.counts() == counts(capacity_rejections=2)
 
 
 class FlakyServer:

@@ -24,8 +24,8 @@ import attrs
 import psycopg
 
 from deepline.adapters.postgres.transaction import CommitOutcomeUnknown
+from deepline.core.capacity_deferral import DEFAULT_RETRY_AFTER
 from deepline.ports.errors import (
-    DEFAULT_RETRY_AFTER,
     CapacityExceeded,
     OutcomeUnknown,
     PortError,
@@ -33,7 +33,7 @@ from deepline.ports.errors import (
     UnavailableKind,
 )
 
-SOURCE = "the database"
+SOURCE = "database"
 
 
 @attrs.frozen
@@ -159,8 +159,8 @@ def port_error(
 ) -> PortError | None:
     """The port error to raise for a failure, or None if it is none of the database's own."""
     match classify(error):
-        case Capacity():
-            return CapacityExceeded(retry_after, SOURCE)
+        case Capacity(rule):
+            return CapacityExceeded(f"the database is full ({rule})", retry_after, SOURCE)
         case NotNow(kind, rule):
             return Unavailable(f"{_REASONS[kind]} ({rule})", kind)
         case InDoubt(rule):

@@ -112,24 +112,19 @@ class TrioConnection(psycopg.AsyncConnection[Row]):
             return await drive_for(gen, self.pgconn.socket, timeout)
         except (trio.Cancelled, KeyboardInterrupt):
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
-                await self._settle(gen)
+                settled = False
+                with trio.move_on_after(self.grace_s, shield=True):
+                    settled = await self._cancel_and_drain(gen)
+                if not settled or not self.survives_cancel:
+                    self.give_up()
             raise
         except psycopg.Error:
             if self.closed and self._num_transactions == 0:
                 self.outcome_in_doubt = True
             raise
 
-    async def _settle(self, operation: Generator[int, int, object]) -> None:
-        """Have the server stop, and read the end of the operation; else give the session up."""
-        settled = False
-        try:
-            with trio.move_on_after(self.grace_s, shield=True):
-                settled = await self._cancel_and_drain(operation)
-        finally:
-            if not settled or not self.survives_cancel:
-                self.give_up()
-
     async def _cancel_and_drain(self, operation: Generator[int, int, object]) -> bool:
+        """Have the server stop, and read the end of the operation. False if that failed."""
         try:
             await self.cancel_safe(timeout=self.grace_s)
         except psycopg.Error:

@@ -48,7 +48,7 @@ async def listen(
                 await _hear(connection, on_notify, silence_max)
                 await _ask_for_a_sign_of_life(connection)
         finally:
-            await connection.close()
+            connection.give_up()
 
 
 async def _subscribe(connection: TrioConnection, channels: Sequence[str]) -> None:

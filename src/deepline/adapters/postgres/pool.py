@@ -37,7 +37,7 @@ from deepline.ports.errors import (
     UnavailableKind,
 )
 
-SOURCE = "the database pool"
+SOURCE = "pool"
 _UNFINISHED = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 Connect = Callable[[], Awaitable[TrioConnection]]
@@ -95,7 +95,7 @@ class ConnectionPool:
     async def __aexit__(self, *_: object) -> None:
         self._open = False
         while self._idle:
-            await self._idle.pop().connection.close()
+            self._idle.pop().connection.give_up()
 
     def counts(self) -> PoolCounts:
         """For the metrics."""
@@ -130,12 +130,14 @@ class ConnectionPool:
         self._lent += 1
         return taken
 
-    async def _return(self, taken: _Idle) -> None:
+    def _take_back(self, taken: _Idle) -> None:
+        """Keep the connection for the next borrower, or close it; free the slot."""
         self._lent -= 1
-        try:
-            await self._give_back(taken)
-        finally:
-            self._slots.release()
+        if self._open and _is_ready(taken.connection) and self._is_young(taken):
+            self._idle.append(taken)
+        else:
+            taken.connection.give_up()
+        self._slots.release()
 
     async def _acquire_slot(self) -> None:
         try:
@@ -149,7 +151,11 @@ class ConnectionPool:
                 await self._slots.acquire()
                 return
         self._rejections.saturation += 1
-        raise CapacityExceeded(self._settings.capacity_retry_after, SOURCE)
+        raise CapacityExceeded(
+            "every connection of the database pool is lent",
+            self._settings.capacity_retry_after,
+            SOURCE,
+        )
 
     async def _take(self) -> _Idle:
         if not self._open:
@@ -158,7 +164,7 @@ class ConnectionPool:
             idle = self._idle.pop()
             if self._is_young(idle) and _is_quiet(idle.connection):
                 return idle
-            await idle.connection.close()
+            idle.connection.give_up()
         return _Idle(await self._open_connection(), trio.current_time())
 
     async def _open_connection(self) -> TrioConnection:
@@ -200,17 +206,6 @@ class ConnectionPool:
             self._rejections.capacity += 1
         return failure
 
-    async def _give_back(self, taken: _Idle) -> None:
-        """Make the connection fit for the next borrower, or close it. Bounded, cancelled or not."""
-        connection = taken.connection
-        if not _is_ready(connection):
-            with trio.move_on_after(connection.grace_s, shield=True):
-                await _tidy(connection)
-        if self._open and _is_ready(connection) and self._is_young(taken):
-            self._idle.append(taken)
-        else:
-            await connection.close()
-
     def _is_young(self, idle: _Idle) -> bool:
         age_s = trio.current_time() - idle.opened_at_s
         return age_s < self._settings.lifetime_max.total_seconds()
@@ -239,7 +234,12 @@ class Lease:
     ) -> None:
         assert self._taken is not None
         taken, self._taken = self._taken, None
-        await self._pool._return(taken)  # noqa: SLF001
+        try:
+            if not _is_ready(taken.connection):
+                with trio.move_on_after(taken.connection.grace_s, shield=True):
+                    await _tidy(taken.connection)
+        finally:
+            self._pool._take_back(taken)  # noqa: SLF001
         if isinstance(error, psycopg.Error):
             failure = self._pool._port_error(  # noqa: SLF001
                 error, taken.connection, writes=self._writes
@@ -249,6 +249,7 @@ class Lease:
 
 
 async def _tidy(connection: TrioConnection) -> None:
+    """Undo what a borrower left unfinished, if that is possible."""
     try:
         if connection.pgconn.transaction_status in _UNFINISHED:
             await connection.rollback()

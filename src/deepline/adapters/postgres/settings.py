@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from deepline.ports.errors import DEFAULT_RETRY_AFTER
+from deepline.core.capacity_deferral import DEFAULT_RETRY_AFTER
 
 
 def _positive(

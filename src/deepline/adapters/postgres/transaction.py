@@ -41,13 +41,24 @@ class TrioTransaction(psycopg.AsyncTransaction):
             except BaseException as error:
                 # BEGIN may have got through, and nobody will call our __aexit__.
                 if self.pgconn.status == ConnStatus.OK:
-                    await unbroken(self._conn, self._exit_gen(type(error), error, None))
+                    rollback = self._exit_gen(type(error), error, None)
+                    await unbroken(self._conn, rollback)  # noqa: ASYNC102, shielded inside
                 else:
                     self.status = self.Status.FAILED
                 raise
         return self
 
     async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool:
+        # What must not be cut is shielded and bounded further in, where COMMIT is known from
+        # ROLLBACK.
+        return await self._leave(exc_type, exc_val, exc_tb)  # noqa: ASYNC102
+
+    async def _leave(
         self,
         exc_type: type[BaseException] | None,
         exc_val: BaseException | None,
@@ -60,7 +71,7 @@ class TrioTransaction(psycopg.AsyncTransaction):
             await trio.lowlevel.checkpoint_if_cancelled()
             self._check_committable()
         except BaseException as error:
-            await self._end(type(error), error, error.__traceback__)
+            await self._end(type(error), error, error.__traceback__)  # noqa: ASYNC102
             raise
         return await self._end(None, None, None)
 
@@ -134,7 +145,8 @@ class TrioPipeline(psycopg.AsyncPipeline):
         exc_tb: TracebackType | None,
     ) -> None:
         if exc_val is None:
-            await super().__aexit__(None, None, None)
+            # Not shielded: these may be statements that run for as long as they like.
+            await super().__aexit__(None, None, None)  # noqa: ASYNC102
             return
         with trio.move_on_after(self._conn.grace_s, shield=True):
             await super().__aexit__(exc_type, exc_val, exc_tb)
