@@ -1,10 +1,24 @@
-"""Fixtures for the whole suite."""
+"""Settings and fixtures that every test shares."""
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support.postgres import MIGRATED, DatabaseServer, session_server
+
+# A slow machine is no bug: properties state what holds, not how fast.
+settings.register_profile(
+    "deepline", settings.get_profile(settings.get_current_profile_name()), deadline=None
+)
+settings.load_profile("deepline")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs the database, so that `-m 'not postgres'` leaves it out."""
+    for item in items:
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.postgres)
 
 
 @pytest.fixture(scope="session")

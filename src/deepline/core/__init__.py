@@ -1,1 +1,1 @@
-"""The rules: facts in, decisions out. No I/O, no clock, no chance; attrs and the standard library only."""
+"""The rules: facts in, decisions out, without I/O, clock or chance."""

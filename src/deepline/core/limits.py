@@ -16,7 +16,7 @@ def _seconds(value: float) -> timedelta:
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """Bounds and periods that deployments may change; lengths are `timedelta`, counts are integers."""
+    """Bounds and periods a deployment may change; lengths are `timedelta`, counts are integers."""
 
     claim_lease: timedelta = _seconds(60)
     """How long a claim and a silent heartbeat stay valid (`RUNTIME_CLAIM_LEASE_SECONDS`)."""

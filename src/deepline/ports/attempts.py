@@ -59,6 +59,14 @@ class LostFence:
     """Nothing was written: the attempt or the claim is no longer this holder's."""
 
 
+@attrs.frozen
+class PreCodeRecovery:
+    """What is stored of a run's waiting for one dependency (C53)."""
+
+    first_failed_at: datetime
+    deferrals: int
+
+
 ParkOutcome: TypeAlias = Parked | LostFence
 RetireOutcome: TypeAlias = Retired | LostFence
 OutageOutcome: TypeAlias = Retired | OutageExhausted | LostFence
@@ -78,7 +86,9 @@ class Attempts(Protocol):
         """
         ...
 
-    async def prepare(self, claim: Claim, *, placement_keys: Sequence[str], worker: str) -> Prepared:
+    async def prepare(
+        self, claim: Claim, *, placement_keys: Sequence[str], worker: str
+    ) -> Prepared:
         """Prepare the run of a claim in hand once more (C13). Raises `FenceLost` if it is lost."""
         ...
 
@@ -132,9 +142,32 @@ class Attempts(Protocol):
         ...
 
     async def retire(
-        self, ref: AttemptRef, claim: Claim, reason: RetireReason, *, delay: timedelta, why: Why
+        self,
+        ref: AttemptRef,
+        claim: Claim,
+        reason: RetireReason,
+        *,
+        delay: timedelta,
+        why: Why,
+        dependency: str | None = None,
     ) -> RetireOutcome:
-        """Give a fresh attempt up and queue its run again, with its cleanup obligation (C54, I13)."""
+        """Give a fresh attempt up; queue its run again with a cleanup obligation (C54, I13).
+
+        With `dependency` the wait for it is counted in the same commit (C53).
+        """
+        ...
+
+    async def recovery(self, key: AttemptKey, dependency: str) -> PreCodeRecovery | None:
+        """Read how long and how often this run has waited for a dependency."""
+        ...
+
+    async def fail(self, ref: AttemptRef, claim: Claim, why: Why, *, reason: str) -> bool:
+        """Spend the engine attempt and, if the attempt is live and fresh, retire it (C19.6, I13).
+
+        A fresh attempt is one whose runner was never bound; its cleanup obligation rides the same
+        commit. A bound or waiting attempt stays as it is, for its runner may live (A31). False
+        when the claim is lost: then nothing was written.
+        """
         ...
 
     async def retire_for_outage(

@@ -31,7 +31,12 @@ class Capacity(Protocol):
     """Limits derived from live rows; nothing is counted in a second place (F20)."""
 
     async def reserve(
-        self, ref: AttemptRef, org_id: OrgId, provider: str, *, provider_limit: int | None,
+        self,
+        ref: AttemptRef,
+        org_id: OrgId,
+        provider: str,
+        *,
+        provider_limit: int | None,
         org_limit: int | None,
     ) -> Reservation:
         """Write the intent of one create down, under the attempt's fence.

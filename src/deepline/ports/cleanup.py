@@ -66,7 +66,9 @@ class Cleanup(Protocol):
         """Lease due jobs of these providers whose run no longer needs the sandbox (I12)."""
         ...
 
-    async def claim_for(self, key: AttemptKey, owner: str, *, lease: timedelta) -> Sequence[CleanupJob]:
+    async def claim_for(
+        self, key: AttemptKey, owner: str, *, lease: timedelta
+    ) -> Sequence[CleanupJob]:
         """Lease the jobs of one attempt at once, for a best-effort delete now."""
         ...
 
@@ -75,7 +77,7 @@ class Cleanup(Protocol):
         ...
 
     async def record_event(self, job: CleanupJob, kind: str, fields: JsonObject) -> None:
-        """Append a durable cleanup event; the first `provider_delete_accepted` is the only one (I41)."""
+        """Append a durable cleanup event; only one `provider_delete_accepted` is kept (I41)."""
         ...
 
     async def finish(self, job: CleanupJob, result: JobResult) -> bool:

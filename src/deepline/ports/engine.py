@@ -44,11 +44,11 @@ class Engine(Protocol):
         ...
 
     async def fail(self, claim: Claim, reason: str) -> bool:
-        """Spend this engine attempt; the engine retries with backoff. False when the claim is lost."""
+        """Spend this engine attempt; the engine retries with backoff. False: the claim is lost."""
         ...
 
     async def complete(self, claim: Claim) -> bool:
-        """Complete the engine task of a run with nothing (more) to do. False when the claim is lost."""
+        """Complete the engine task of a run with nothing (more) to do. False: claim lost."""
         ...
 
     async def listen(self, wakeups: Wakeups) -> None:

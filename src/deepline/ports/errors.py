@@ -3,22 +3,28 @@
 Messages never hold a connection string, a token or a lease token.
 """
 
-import enum
 from datetime import timedelta
+
+from deepline.core.model.unavailable import UnavailableKind
+
+__all__ = [
+    "CapacityExceeded",
+    "ExecutorTokenCapacity",
+    "ExecutorTokenUnavailable",
+    "FenceLost",
+    "NotFound",
+    "OutcomeUnknown",
+    "PortError",
+    "PreCodeUnavailable",
+    "Refused",
+    "SandboxCapacity",
+    "Unavailable",
+    "UnavailableKind",
+]
 
 
 class PortError(Exception):
     """Something outside could not do what was asked."""
-
-
-class UnavailableKind(enum.StrEnum):
-    """Why it is unavailable; each may go away by waiting (C15)."""
-
-    CONNECTION = "connection"
-    SERVER_UNAVAILABLE = "server_unavailable"
-    CIRCUIT_OPEN = "circuit_open"
-    RETRYABLE_TRANSACTION = "retryable_transaction"
-    QUERY_CANCELLED = "query_cancelled"
 
 
 class Unavailable(PortError):
@@ -42,7 +48,10 @@ class CapacityExceeded(PortError):
 
 
 class FenceLost(PortError):
-    """The attempt is over for this holder: superseded, cancelled or terminal. Nothing was written."""
+    """The attempt is over for this holder: superseded, cancelled or terminal.
+
+    Nothing was written.
+    """
 
 
 class OutcomeUnknown(PortError):
@@ -98,7 +107,11 @@ class PreCodeUnavailable(PortError):
 
 
 class MalformedDocument(PortError):
+<<<<<<< HEAD
     """A document from outside has not the shape it must have; reading it again gives the same answer.
+=======
+    """A document from outside has not the shape it must have; asking again changes nothing.
+>>>>>>> main
 
     `path` leads to the offending place, such as `suspension.startedAtMs`, and is `""` for the
     whole document; `reason` says what is expected there. Neither repeats the content.

@@ -17,7 +17,10 @@ class BeatAccepted:
 
 @attrs.frozen
 class BeatRefused:
-    """The attempt is not live or has its terminal: the runner should stop. `reason` is a short code."""
+    """The attempt is not live or has its terminal: the runner should stop.
+
+    `reason` is a short code.
+    """
 
     reason: str
 

@@ -7,8 +7,8 @@ from typing import Protocol
 import attrs
 
 from deepline.core.model.identity import RunId
-from deepline.core.model.ledger import Fact
 from deepline.core.model.launch import Launch
+from deepline.core.model.ledger import Fact
 
 
 @attrs.frozen(kw_only=True)
@@ -48,8 +48,6 @@ class Outbox(Protocol):
         """
         ...
 
-    async def failed(
-        self, lease: OutboxLease, *, error: str, delay: timedelta, dead: bool
-    ) -> bool:
+    async def failed(self, lease: OutboxLease, *, error: str, delay: timedelta, dead: bool) -> bool:
         """Put the first fact off by `delay`, or among the dead letters; releases the lease."""
         ...

@@ -14,7 +14,10 @@ from deepline.core.model.run import Run, RunStatus
 
 @attrs.frozen(kw_only=True)
 class RunFilter:
-    """Which runs to list, newest first. `before` is the `created_at`/`run_id` of the last one seen."""
+    """Which runs to list, newest first.
+
+    `before` is the `created_at`/`run_id` of the last one seen.
+    """
 
     org_id: OrgId | None = None
     statuses: Sequence[RunStatus] = ()

@@ -24,8 +24,8 @@ class RunnerStart:
     """
 
     runner_pyz: bytes
-    files: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
-    environment: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    files: Mapping[str, bytes] = attrs.field(factory=dict[str, bytes], repr=False)
+    environment: Mapping[str, str] = attrs.field(factory=dict[str, str], repr=False)
     arguments: Sequence[str] = ()
 
 

@@ -12,7 +12,10 @@ from deepline.core.model.ledger import SheetCounts
 
 @attrs.frozen(kw_only=True)
 class RowOutcome:
-    """One finished row. Exactly one of `output` and `error` says how; `error` is `None` on success."""
+    """One finished row.
+
+    Exactly one of `output` and `error` says how; `error` is `None` on success.
+    """
 
     row_index: int
     input_row: Json
@@ -32,7 +35,9 @@ class SheetRow:
 class Sheets(Protocol):
     """Rows are written once; a repeated write of a finished row changes nothing."""
 
-    async def open_sheet(self, key: AttemptKey, table_namespace: str, *, total: int) -> Sequence[int]:
+    async def open_sheet(
+        self, key: AttemptKey, table_namespace: str, *, total: int
+    ) -> Sequence[int]:
         """Declare a sheet of `total` rows; returns the indexes of rows finished already."""
         ...
 
@@ -55,7 +60,9 @@ class Sheets(Protocol):
         """The names of the run's sheets."""
         ...
 
-    async def settled(self, key: AttemptKey, table_namespaces: Sequence[str]) -> Sequence[SheetCounts]:
+    async def settled(
+        self, key: AttemptKey, table_namespaces: Sequence[str]
+    ) -> Sequence[SheetCounts]:
         """The split of each sheet that exists; sheets never opened are left out (C23)."""
         ...
 

@@ -2,19 +2,10 @@
 
 from typing import Protocol
 
-import attrs
-
 from deepline.core.model.identity import RunId
-from deepline.core.model.json_value import JsonObject
+from deepline.core.model.signal import Signal
 
-
-@attrs.frozen(kw_only=True)
-class Signal:
-    """A normalised signal: `event_key`, optionally for one suspension point, with its payload."""
-
-    event_key: str
-    boundary_id: str | None
-    payload: JsonObject
+__all__ = ["Signal", "Signals"]
 
 
 class Signals(Protocol):
@@ -28,5 +19,5 @@ class Signals(Protocol):
         ...
 
     async def take(self, run_id: RunId, event_key: str, boundary_id: str) -> Signal | None:
-        """Claim the oldest unclaimed signal for this wait; an already claimed one is answered again."""
+        """Claim the oldest unclaimed signal for this wait; one claimed already is given again."""
         ...

@@ -1,4 +1,4 @@
-"""How runs end: the runner's terminal on the attempt, the scheduler's on the run (C20, C21, C32, C35)."""
+"""How runs end: the runner's terminal, and the scheduler's (C20, C21, C32, C35)."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,7 +9,11 @@ import attrs
 from deepline.core.model.claim import Claim
 from deepline.core.model.heartbeat import HeartbeatFence
 from deepline.core.model.identity import AttemptKey, AttemptRef, ReleaseId, RunId
+<<<<<<< HEAD
 from deepline.core.model.ledger import SettledProgress as SettledProgress
+=======
+from deepline.core.model.ledger import SettledProgress
+>>>>>>> main
 from deepline.core.model.result import RunnerTerminal
 from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why
@@ -84,7 +88,7 @@ class Cancelled:
 
 @attrs.frozen(kw_only=True)
 class NotCancelled:
-    """Nothing was written: the run has ended already, is unknown (`None`), or the condition failed."""
+    """Nothing was written: the run has ended, is unknown (`None`), or the condition failed."""
 
     status: RunStatus | None
 
@@ -114,7 +118,7 @@ class Terminals(Protocol):
     async def offer(
         self, key: AttemptKey, terminal: RunnerTerminal, fence: HeartbeatFence, why: Why
     ) -> OfferOutcome:
-        """Store a runner terminal if none is stored and the fence holds, and wake its run (C32, C34).
+        """Store a runner terminal if none is stored and the fence holds; wake its run (C32, C34).
 
         Only a live attempt of an unfinished run accepts (Q56).
         """
@@ -125,7 +129,7 @@ class Terminals(Protocol):
         ...
 
     async def cancel(self, run_id: RunId, *, by: str, reason: str, why: Why) -> CancelOutcome:
-        """End the run as cancelled if it has not ended: terminal, fact, cleanup, engine (C09, Q37)."""
+        """End a run as cancelled if not ended: terminal, fact, cleanup, engine (C09, Q37)."""
         ...
 
     async def cancel_unstarted(

@@ -30,6 +30,8 @@ class RetireReason(enum.StrEnum):
     CAPACITY = "capacity"
     PRE_CODE = "pre_code"
     LEASE_LOST = "lease_lost"
+    HANDED_OVER = "handed_over"
+    FAILED = "attempt_failed"
 
 
 @attrs.frozen(kw_only=True)

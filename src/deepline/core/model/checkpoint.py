@@ -3,7 +3,7 @@
 import attrs
 
 from deepline.core.model.heartbeat import HeartbeatIdentity
-from deepline.core.model.json_value import JsonObject
+from deepline.core.model.json_value import Json, JsonObject
 
 
 @attrs.frozen(kw_only=True)
@@ -32,5 +32,5 @@ class SilenceWatch:
 class Checkpoint:
     """What a resumed play gets back: opaque `state`, and at most one fresh silence proof."""
 
-    state: JsonObject = attrs.field(factory=dict)
+    state: JsonObject = attrs.field(factory=dict[str, Json])
     silence_proof: SilenceProof | None = None

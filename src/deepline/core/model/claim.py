@@ -1,6 +1,6 @@
 """A claim of an engine run, and what the store found when it prepared an attempt for it (C12)."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 import attrs
@@ -27,11 +27,15 @@ class Claim:
     owner: str
     engine_attempt: int
     max_engine_attempts: int | None
+    claimed_at: datetime
+    """The store's clock when the claim was made; decisions about durable instants start from it."""
 
     @property
     def is_finaliser(self) -> bool:
         """True when only the terminal may still be written."""
-        return self.max_engine_attempts is not None and self.engine_attempt > self.max_engine_attempts
+        return (
+            self.max_engine_attempts is not None and self.engine_attempt > self.max_engine_attempts
+        )
 
     @property
     def is_final(self) -> bool:
@@ -55,12 +59,14 @@ class Wake:
     """A parked attempt is due: it still is `waiting` under its original fence.
 
     Also the answer when a worker died between starting a runner and parking: the attempt is then
-    put to `waiting` under a fresh lease token, since its sandbox may already run the play.
+    put to `waiting` under a fresh lease token, since its sandbox may already run the play, and
+    `adopted` says so: the start itself may not have happened.
     """
 
     claim: Claim
     launch: Launch
     attempt: Attempt
+    adopted: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -116,5 +122,12 @@ class LaunchMissing:
 
 
 Prepared: TypeAlias = (
-    Fresh | Wake | CreatedPending | Misplaced | Exhausted | AlreadyTerminal | Missing | LaunchMissing
+    Fresh
+    | Wake
+    | CreatedPending
+    | Misplaced
+    | Exhausted
+    | AlreadyTerminal
+    | Missing
+    | LaunchMissing
 )

@@ -20,7 +20,10 @@ class DecisionRecord:
 
 @attrs.frozen(kw_only=True)
 class AttemptRecord:
-    """What became of one attempt, without its secret. `ended_reason` is a status or retire reason."""
+    """What became of one attempt, without its secret.
+
+    `ended_reason` is a status or a retire reason.
+    """
 
     attempt: int
     status: str

@@ -29,7 +29,7 @@ class LeaseToken:
 
 @attrs.frozen
 class AttemptRef:
-    """The fence: a write under it succeeds only while the row is at this attempt with this lease."""
+    """The fence: a write succeeds only while the row is at this attempt with this lease."""
 
     run_id: RunId
     attempt: int

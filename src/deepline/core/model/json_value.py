@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-Json: TypeAlias = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
-"""Any JSON value. Numbers must be finite and strings free of NUL and lone surrogates to be stored."""
+Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
+"""Any JSON value.
+
+To be stored, numbers must be finite and strings free of NUL and lone surrogates.
+"""
 
 JsonObject: TypeAlias = Mapping[str, Json]

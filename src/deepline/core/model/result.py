@@ -15,7 +15,7 @@ class Report:
     """The parts every result carries beside its outcome."""
 
     logs: Sequence[str] = ()
-    stats: JsonObject = attrs.field(factory=dict)
+    stats: JsonObject = attrs.field(factory=dict[str, Json])
     steps: Sequence[Json] = ()
     checkpoint: Checkpoint | None = None
     table_namespace: str | None = None

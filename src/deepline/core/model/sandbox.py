@@ -15,7 +15,7 @@ from deepline.core.model.result import RunnerTerminal
 
 @attrs.frozen(kw_only=True)
 class SandboxRef:
-    """Names one sandbox at one provider; `routing_domain` is the organisation that owns it there."""
+    """Names one sandbox at one provider; `routing_domain` is its owning organisation there."""
 
     provider: str
     sandbox_id: str
@@ -101,7 +101,10 @@ class Inspection:
 
 @attrs.frozen(kw_only=True)
 class Resources:
-    """What a sandbox may use; `None` leaves it to the provider. `wall` is the provider-side backstop."""
+    """What a sandbox may use; `None` leaves it to the provider.
+
+    `wall` is the provider-side backstop.
+    """
 
     memory_mib: int | None = None
     cpu_count: float | None = None

@@ -1,0 +1,1 @@
+"""Ports that speak HTTP: executor tokens, ledger delivery, receipts and sheets."""

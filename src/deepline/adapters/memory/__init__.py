@@ -1,0 +1,1 @@
+"""Exact fakes of every port, for simulation and for consumers' tests."""

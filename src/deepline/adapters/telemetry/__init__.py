@@ -1,0 +1,1 @@
+"""The telemetry port on structured logs and metrics."""

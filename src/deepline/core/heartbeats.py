@@ -1,0 +1,115 @@
+"""What a runner may push: heartbeats and one terminal, accepted by rule (C34, Q51, Q56, I02, I05).
+
+Written as pure rules so that every store gives the same answer to the same facts.
+"""
+
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+import attrs
+
+from deepline.core.instants import iso, length_ms
+from deepline.core.model.attempt import AttemptStatus
+from deepline.core.model.heartbeat import (
+    ExpectHeartbeat,
+    HeartbeatFence,
+    HeartbeatIdentity,
+)
+from deepline.core.model.identity import RunId
+from deepline.core.model.json_value import Json
+from deepline.core.model.run import RunStatus
+from deepline.core.model.why import Why
+
+LIVE = frozenset({AttemptStatus.RUNNING, AttemptStatus.WAITING})
+
+
+@attrs.frozen(kw_only=True)
+class AttemptState:
+    """An attempt and its run, as the store sees them under its lock."""
+
+    attempt: AttemptStatus
+    run: RunStatus
+    terminal_stored: bool
+    heartbeat: HeartbeatIdentity
+
+    @property
+    def is_live(self) -> bool:
+        """True while the attempt is running or waiting and its run has not ended."""
+        return self.attempt in LIVE and not self.run.is_terminal
+
+
+@attrs.frozen
+class Accept:
+    """Write it."""
+
+    why: Why
+
+
+@attrs.frozen
+class AlreadyStored:
+    """A terminal was first; it stays, whatever this one says."""
+
+    why: Why
+
+
+@attrs.frozen(kw_only=True)
+class Refuse:
+    """Write nothing. `code` tells the runner why; `attempt_exists` tells an arbitration (C32)."""
+
+    code: str
+    attempt_exists: bool
+    why: Why
+
+
+BeatAnswer: TypeAlias = Accept | Refuse
+OfferAnswer: TypeAlias = Accept | AlreadyStored | Refuse
+
+
+def judge_beat(state: AttemptState | None) -> BeatAnswer:
+    """A heartbeat counts only on the live attempt, and only while no terminal is stored."""
+    if state is None:
+        return _refuse("beat", "attempt_unknown", exists=False)
+    if not state.is_live:
+        return _refuse("beat", "attempt_over", exists=True)
+    if state.terminal_stored:
+        return _refuse("beat", "terminal_stored", exists=True)
+    return Accept(Why("beat.accepted"))
+
+
+def judge_offer(state: AttemptState | None, fence: HeartbeatFence) -> OfferAnswer:
+    """A terminal is stored by the first writer on a live attempt whose heartbeat is as expected.
+
+    A terminal that is there already is the answer even when the attempt is over, so that a
+    runner which pushes again learns that it was heard.
+    """
+    if state is None:
+        return _refuse("offer", "attempt_unknown", exists=False)
+    if state.terminal_stored:
+        return AlreadyStored(Why("offer.already_stored"))
+    if not state.is_live:
+        return _refuse("offer", "attempt_over", exists=True)
+    if isinstance(fence, ExpectHeartbeat) and fence.identity != state.heartbeat:
+        return _refuse("offer", "heartbeat_moved", exists=True)
+    return Accept(Why("offer.accepted"))
+
+
+def identity(at: datetime, sequence: int) -> HeartbeatIdentity:
+    """Name the `sequence`-th accepted heartbeat; two in one microsecond still differ."""
+    return HeartbeatIdentity(f"{iso(at)}#{sequence}")
+
+
+def push_settings(run_id: RunId, lease: timedelta, silence: timedelta) -> dict[str, Json]:
+    """What a runner that pushes is told; `silence` is a seam for tests and left out when none."""
+    settings: dict[str, Json] = {"leaseSeconds": length_ms(lease) // 1000, "runId": run_id}
+    if silence > timedelta(0):
+        settings["heartbeatSilenceMs"] = length_ms(silence)
+    return settings
+
+
+def canonical_schema(schema: str | None, production_schema: str) -> str:
+    """The schema every call of this runner names; none given is the production schema's name."""
+    return schema or production_schema
+
+
+def _refuse(what: str, code: str, *, exists: bool) -> Refuse:
+    return Refuse(code=code, attempt_exists=exists, why=Why(f"{what}.{code}"))

@@ -1,0 +1,1 @@
+"""The HTTP application: tokens, runner API, ledger, public API."""

@@ -1,0 +1,1 @@
+"""Carries out core's decisions through ports, as one tree of Trio nurseries."""

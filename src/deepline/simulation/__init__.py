@@ -1,0 +1,1 @@
+"""Seeded worlds, faults, histories and invariants over the real runtime."""

@@ -1,0 +1,1 @@
+"""Contract kits for ports and provider emulators, for consumers and for us."""

@@ -1,0 +1,26 @@
+"""What `import deepline` brings, and what it must not."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import deepline
+
+HEAVY = ("cyclopts", "httpx", "hypercorn", "joserfc", "psycopg", "rich", "starlette", "structlog")
+
+
+def test_the_package_says_what_it_is() -> None:
+    """The installed package is the one that is tested, and it has a version."""
+    assert deepline.__doc__
+    assert version("deepline-runtime")
+
+
+def test_importing_is_light() -> None:
+    """`import deepline` loads no server, client, database driver or terminal library."""
+    program = f"import deepline, sys; print([m for m in {HEAVY} if m in sys.modules])"
+
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert result.stdout.strip() == "[]"
