@@ -16,10 +16,10 @@ The server forgoes durability for speed. Tests that need fsync start an Embedded
 import importlib
 import os
 import shutil
+import subprocess
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -30,10 +30,8 @@ import trio
 from psycopg import sql
 
 from deepline.adapters.postgres.embedded import EmbeddedPostgres
-from deepline.ports.errors import PortError
 
 _PREFIX = "deepline-tests-"
-_SETTLED_AFTER_S = 60
 _FAST = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -131,8 +129,7 @@ def open_directory() -> Iterator[Path]:
 @contextmanager
 def session_server() -> Iterator[DatabaseServer]:
     """The server for one test session; stopped and removed however the session ends."""
-    _remove_abandoned()
-    with open_directory() as directory:
+    with open_directory() as directory, _removed_even_if_killed(directory):
         embedded = EmbeddedPostgres(directory / "postgres", settings=_FAST)
         trio.run(embedded.start)
         try:
@@ -145,10 +142,26 @@ def session_server() -> Iterator[DatabaseServer]:
             trio.run(embedded.stop)
 
 
-def _remove_abandoned() -> None:
-    """Stop and remove the servers of sessions that were killed."""
-    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/postgres"):
-        with suppress(OSError, PortError):  # somebody else's, or just being removed
-            young = time.time() - directory.stat().st_mtime < _SETTLED_AFTER_S
-            if not young and trio.run(EmbeddedPostgres(directory).stop_if_abandoned):
-                shutil.rmtree(directory.parent, ignore_errors=True)
+# Its input ends with the test session, however that ends. After an orderly end there is nothing
+# left to do.
+_UNDERTAKER = """
+cat
+if read -r pid < "$1/postgres/data/postmaster.pid"; then
+    kill -INT "$pid"
+    for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 "$pid" || break; sleep 0.5; done
+fi
+rm -rf -- "$1"
+"""
+
+
+@contextmanager
+def _removed_even_if_killed(directory: Path) -> Iterator[None]:
+    """Stop the server and remove the directory even when this process is killed."""
+    with subprocess.Popen(
+        ["/bin/sh", "-c", _UNDERTAKER, "sh", str(directory)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the tests
+    ):
+        yield

@@ -41,7 +41,7 @@ async def find_binaries(
     Raises Refused when there are none, or when the configured ones can't be reached.
     """
     if configured is not None:
-        directory = configured.absolute()
+        directory = configured
         if closed := first_closed_directory(directory, account):
             raise Refused(
                 "embedded_postgres_binaries",

@@ -66,7 +66,8 @@ class EmbeddedPostgres:
         directory = directory.absolute()
         self._layout = Layout(directory, choose_account(directory / "data"))
         self._settings = dict(settings or {})
-        self._configured = binaries or configured_binaries()
+        configured = binaries or configured_binaries()
+        self._configured = configured and configured.absolute()
         self._users = SharedLock(self._layout.users_lock)
 
     @property
@@ -77,7 +78,8 @@ class EmbeddedPostgres:
     def dsn(self, database: str = DEFAULT_DATABASE) -> str:
         """How to reach a database of the server; holds no secret."""
         host = quote(str(self._layout.sockets), safe="")
-        return f"postgresql://{SUPERUSER}@/{quote(database)}?host={host}&port={SOCKET_PORT}"
+        port = self._settings.get("port", SOCKET_PORT)
+        return f"postgresql://{SUPERUSER}@/{quote(database)}?host={host}&port={port}"
 
     async def start(self) -> None:
         """Start the server, or join the one that runs on this directory already.
@@ -105,12 +107,6 @@ class EmbeddedPostgres:
         async with exclusive(self._layout.start_lock):
             await self._leave()
 
-    async def stop_if_abandoned(self) -> bool:
-        """Stop a server that killed users left behind; False if somebody still uses it."""
-        async with exclusive(self._layout.start_lock):
-            self._users.acquire()
-            return await self._leave()
-
     async def restart(self, mode: Literal["fast", "immediate"] = "fast") -> None:
         """Stop and start the server under everybody's feet; `immediate` is a crash."""
         async with exclusive(self._layout.start_lock):
@@ -128,7 +124,7 @@ class EmbeddedPostgres:
                 if postmaster.ready:
                     return True
                 await trio.sleep(_POLL_S)
-            await self._clear_stale_pid_file()
+            await self._clear_stale_files()
             return False
         raise Refused(
             "embedded_postgres_start",
@@ -136,19 +132,21 @@ class EmbeddedPostgres:
             f"Look into {self._layout.log}.",
         )
 
-    async def _clear_stale_pid_file(self) -> None:
-        """Remove the file of a dead server, once nothing of that server works on the data.
+    async def _clear_stale_files(self) -> None:
+        """Remove the lock files of a dead server, once nothing of it works on the data.
 
-        Postgres itself would believe a number that another process of this account has by now.
-        The file also guards the data against processes that outlive their killed postmaster, so
-        it stays until they are gone.
+        Postgres itself would believe a process number that another process of this account has by
+        now, or a killed server that its parent has not buried. The files also guard the data
+        against processes that outlive their postmaster, so they stay until those are gone.
         """
-        if not can_tell() or not pid_file(self._layout.data).exists():
+        stale = [pid_file(self._layout.data), *self._layout.sockets.glob(".s.PGSQL.*")]
+        if not can_tell() or not any(file.exists() for file in stale):
             return
         with trio.move_on_after(_ORPHANS_S):
             while processes_on(self._layout.data):  # noqa: ASYNC110, processes send no event
                 await trio.sleep(_POLL_S)
-            pid_file(self._layout.data).unlink(missing_ok=True)
+            for file in stale:
+                file.unlink(missing_ok=True)
             return
         orphans = ", ".join(map(str, sorted(processes_on(self._layout.data))))
         raise Refused(
@@ -169,13 +167,10 @@ class EmbeddedPostgres:
                 said = lines.read(2000).decode(errors="replace").strip()
             raise Refused("embedded_postgres_start", f"Postgres did not start: {said}")
 
-    async def _leave(self) -> bool:
-        """Give up our place; stop the server if it was the last one. True if it was."""
-        if not self._users.release():
-            return False
-        if running_postmaster(self._layout.data) is not None:
+    async def _leave(self) -> None:
+        """Give up our place, and stop the server if it was the last one."""
+        if self._users.release() and running_postmaster(self._layout.data) is not None:
             await self._shut_down(await self._binaries(), "fast")
-        return True
 
     async def _shut_down(self, binaries: Binaries, mode: Literal["fast", "immediate"]) -> None:
         limits = {"fast": _FAST_STOP_S, "immediate": _IMMEDIATE_STOP_S}
