@@ -64,6 +64,12 @@ def _dependency(view: View) -> str:
     return f"The run waits for {dependency}{'' if cause is None else f' ({cause})'}."
 
 
+def _unprepared(view: View) -> str:
+    reason = text_of(view.details, "reason")
+    cause = "" if reason is None else f": {reason}"
+    return f"The run was put off because the store cannot take its work now{cause}."
+
+
 def _unserved(view: View) -> str:
     last = view.evidence.lane_last_claim_at
     when = "ever claimed" if last is None else f"claimed since {ago(last, view.now)}"
@@ -139,10 +145,7 @@ QUEUED = (
     Situation(
         name="preparation_deferred",
         applies=by_rule("preparation.deferred", "preparation.settlement_deferred", "salvage.kept"),
-        sentence=lambda view: (
-            "The run was put off because the store cannot take its work now"
-            f"{'' if (reason := text_of(view.details, 'reason')) is None else f': {reason}'}."
-        ),
+        sentence=_unprepared,
         following=_tries_again,
     ),
     Situation(

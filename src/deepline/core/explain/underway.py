@@ -1,5 +1,7 @@
 """Where a run stands that somebody works on, or should (C19, C29–C32, C35, C37, L01)."""
 
+from collections.abc import Callable
+
 from deepline.core.explain.phrases import ago, ahead, number_of, text_of
 from deepline.core.explain.rules import told
 from deepline.core.explain.situation import Situation, by_rule
@@ -17,12 +19,17 @@ def _waits(view: View) -> bool:
     return _status(RunStatus.WAITING, view)
 
 
+def _parked_by(*prefixes: str) -> Callable[[View], bool]:
+    decided = by_rule(*prefixes)
+    return lambda view: _waits(view) and decided(view)
+
+
 def _attempt(view: View) -> str:
     return f"attempt {view.run.attempt}"
 
 
 def _task_missing(view: View) -> bool:
-    return view.run.task_id is None or (view.engine is not None and view.engine.state is None)
+    return view.run.task_id is None or view.engine is None or view.engine.state is None
 
 
 def _stranded(view: View) -> bool:
@@ -106,9 +113,8 @@ def _running(view: View) -> str:
     if attempt is None:
         return "A worker has claimed the run and prepares its first attempt."
     worker = "a worker" if attempt.worker is None else f"worker {attempt.worker}"
-    doing = (
-        "executes it" if attempt.sandbox_id is None else f"starts its runner in {_sandbox(view)}"
-    )
+    has_sandbox = attempt.sandbox_id is not None
+    doing = f"starts its runner in {_sandbox(view)}" if has_sandbox else "executes it"
     return f"{_attempt(view).capitalize()} is in the hands of {worker}, which {doing}."
 
 
@@ -122,7 +128,7 @@ CONTRADICTIONS = (
         name="engine_task_missing",
         applies=_task_missing,
         sentence=lambda _: (
-            "The run is open but the engine has no task for it, so nobody can claim it."
+            "The run is open but the engine has no task for it: nobody can claim it."
         ),
         following=lambda _: "the submitter submits the same run id again, which restores the task",
     ),
@@ -180,7 +186,7 @@ CONTRADICTIONS = (
 UNDERWAY = (
     Situation(
         name="sleeping",
-        applies=by_rule("parking.sleep"),
+        applies=_parked_by("parking.sleep"),
         sentence=lambda view: (
             "The play sleeps and holds no sandbox, until "
             f"{text_of(view.details, 'until') or 'its time comes'}."
@@ -189,7 +195,7 @@ UNDERWAY = (
     ),
     Situation(
         name="waiting_for_event",
-        applies=by_rule("parking.integration_event"),
+        applies=_parked_by("parking.integration_event"),
         sentence=lambda view: (
             "The play waits for the event "
             f"{text_of(view.details, 'event_key') or 'it asked for'} and holds no sandbox."
@@ -198,7 +204,7 @@ UNDERWAY = (
     ),
     Situation(
         name="suspension_unreadable",
-        applies=by_rule("parking.unreadable_suspension"),
+        applies=_parked_by("parking.unreadable_suspension"),
         sentence=lambda _: (
             "What the run waits for was stored but cannot be read, so it is left alone in case its "
             "runner is at work."
@@ -219,7 +225,7 @@ UNDERWAY = (
     ),
     Situation(
         name="wake_without_token",
-        applies=by_rule("token_outage.detached_deferred", "token_outage.detached"),
+        applies=_parked_by("token_outage.detached"),
         sentence=lambda view: (
             f"The runner in {_sandbox(view)} may be at work, but no executor token can be had to "
             "look after it."
@@ -228,13 +234,13 @@ UNDERWAY = (
     ),
     Situation(
         name="silent_probed",
-        applies=by_rule("silence.watching", "silence.still_silent", "silence.woken_early"),
+        applies=_parked_by("silence.watching", "silence.still_silent", "silence.woken_early"),
         sentence=_probed,
         following=_probe_next,
     ),
     Situation(
         name="silent_unproven",
-        applies=by_rule("arbitration.not_proven_gone"),
+        applies=_parked_by("arbitration.not_proven_gone"),
         sentence=lambda view: (
             f"The runner in {_sandbox(view)} is silent ({_beat(view)}), but nothing proves that it "
             f"is gone (inspection: {text_of(view.details, 'inspection') or 'unknown'})."

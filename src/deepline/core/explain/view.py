@@ -23,6 +23,8 @@ LANE_QUIET_AFTER = timedelta(minutes=5)
 """A lane without a claim for so long, though work is due, is served by nobody (Q43)."""
 OVERDUE_AFTER = timedelta(seconds=30)
 """What is due for longer than this is late; less is ordinary waiting for a free slot."""
+HELD_BACK_BEYOND = timedelta(days=3_650)
+"""An engine run due this far ahead is not planned but held back."""
 _NOTHING = Why("none")
 
 
@@ -79,12 +81,8 @@ class View:
     @property
     def due_at(self) -> datetime | None:
         """When the engine means to hand the run out next; `None` when held back or in hand."""
-        return None if self.engine is None else self.engine.due_at
-
-    @property
-    def is_due(self) -> bool:
-        """True when the engine would hand the run out now."""
-        return self.due_at is not None and self.due_at <= self.now
+        due_at = None if self.engine is None else self.engine.due_at
+        return None if due_at is None or due_at - self.now > HELD_BACK_BEYOND else due_at
 
     @property
     def is_late(self) -> bool:
@@ -94,9 +92,11 @@ class View:
     @property
     def lane_is_quiet(self) -> bool:
         """True when nobody has claimed on the lane for long, or ever, though this run waits."""
+        put_off = self.due_at is not None and self.due_at > self.now
+        if put_off or self.now - self.run.created_at <= OVERDUE_AFTER:
+            return False
         last = self.evidence.lane_last_claim_at
-        waited = self.now - self.run.created_at > OVERDUE_AFTER
-        return waited if last is None else self.now - last > LANE_QUIET_AFTER
+        return last is None or self.now - last > LANE_QUIET_AFTER
 
     @property
     def ceiling_at(self) -> datetime | None:
