@@ -3,11 +3,6 @@
 from deepline.core.explain.phrases import ago, ahead, text_of
 from deepline.core.explain.situation import Situation, by_rule
 from deepline.core.explain.view import View
-from deepline.core.model.run import RunStatus
-
-
-def _is_queued(view: View) -> bool:
-    return view.run.status is RunStatus.QUEUED
 
 
 def _put_off(view: View) -> str:
@@ -108,13 +103,13 @@ QUEUED = (
     ),
     Situation(
         name="lane_unserved",
-        applies=lambda view: _is_queued(view) and view.lane_is_quiet,
+        applies=lambda view: view.lane_is_quiet,
         sentence=_unserved,
         following=lambda view: f"start a worker for lane {view.run.lane}, or let one adopt it",
     ),
     Situation(
         name="created_fact_pending",
-        applies=lambda view: _is_queued(view) and _created_is_pending(view),
+        applies=_created_is_pending,
         sentence=_created_fact,
         following=lambda _: "the delivery of the created fact starts the run",
     ),
@@ -150,19 +145,19 @@ QUEUED = (
     ),
     Situation(
         name="retry_backoff",
-        applies=lambda view: _is_queued(view) and _retry(view),
+        applies=_retry,
         sentence=_retry_sentence,
         following=_tries_again,
     ),
     Situation(
         name="queued_behind_own",
-        applies=lambda view: _is_queued(view) and (view.evidence.queue_position or 0) > 1,
+        applies=lambda view: (view.evidence.queue_position or 0) > 1,
         sentence=_behind,
         following=lambda _: "runs of the organisation end, or more workers serve the lane",
     ),
     Situation(
         name="queued",
-        applies=_is_queued,
+        applies=lambda _: True,
         sentence=lambda view: (
             f"The run is next in its organisation's queue of lane {view.run.lane} and waits for a "
             f"free worker, queued {ago(view.run.created_at, view.now)}."

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from deepline.core.explain.phrases import ago, ahead, number_of, text_of
-from deepline.core.explain.rules import told
 from deepline.core.explain.situation import Situation, by_rule
 from deepline.core.explain.view import View
 from deepline.core.model.run import RunStatus
@@ -269,18 +268,12 @@ UNDERWAY = (
     ),
     Situation(
         name="running",
-        applies=lambda view: _status(RunStatus.RUNNING, view),
+        applies=lambda _: True,
         sentence=_running,
         following=lambda _: "the runner starts and the run is parked, or the play ends",
     ),
-    Situation(
-        name="open_otherwise",
-        applies=lambda _: True,
-        sentence=lambda view: f"The run is {view.run.status}: {_last(view)}.",
-        following=_probe_next,
-    ),
 )
-"""Open runs that go their way; read from the top, the last row applies to every run."""
+"""Open runs that go their way; read from the top, the last row applies to every one."""
 
 
 def _engine_state(view: View) -> str:
@@ -309,7 +302,3 @@ def _earlier(view: View) -> str:
     engine_attempt = 1 if view.attempt is None else view.attempt.engine_attempt
     failed = engine_attempt - 1
     return f"It is engine attempt {engine_attempt}, after {failed} that failed or were lost."
-
-
-def _last(view: View) -> str:
-    return "nothing was decided yet" if view.decision is None else told(view.decision.why)
