@@ -1,0 +1,203 @@
+"""A worker process: serves one lane until it is asked to stop (C03, C04)."""
+
+import random
+
+import attrs
+import trio
+
+from deepline.adapters.http.executor_tokens import HttpExecutorTokens, TokenCredentials
+from deepline.adapters.http.ledger import HttpLedger
+from deepline.adapters.http.limited_client import Call, LimitedClient
+from deepline.adapters.program_archive import build_archive
+from deepline.adapters.telemetry import SchedulerLabels
+from deepline.cli.failures import CommandFailed
+from deepline.cli.health_endpoint import Health, listening_on, serve_health
+from deepline.cli.instance_name import instance_name
+from deepline.cli.observability import Observed, observed_process, snapshot_of
+from deepline.cli.opened_store import OpenedStore, check_schema, opened_store
+from deepline.cli.providers import make_providers
+from deepline.cli.settings.worker import WorkerRole, lane_of
+from deepline.core.model.identity import Lane
+from deepline.ports.errors import PortError
+from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
+from deepline.runtime.stop import Stop
+from deepline.runtime.worker import Worker, WorkerSettings
+from deepline.runtime.worker_ports import WorkerPorts
+
+RUNNER = "deepline.runner"
+GATEWAY_TRIES = 3
+GATEWAY_S = 15.0
+_TURN_MARGIN_S = 90.0
+"""Longer than any one claim can take: waiting for a connection, opening it, the statement."""
+_POLL_MARGIN_S = 15.0
+
+
+async def serve_worker(
+    role: WorkerRole, stop: Stop, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Serve until `stop` is requested and the runs in hand have drained.
+
+    Reports the worker's name once it claims. Refuses to start, with nothing left behind, when the
+    schema is not its own, a port is taken, or the receipt gateway does not answer (C63).
+    """
+    chance = random.SystemRandom()
+    name = instance_name(role.name, chance)
+    process = role.process
+    with observed_process(process, _labels(role, name), _secrets(role)) as seen:
+        async with listening_on(process.metrics_host, process.metrics_port) as bound:
+            await check_schema(role.store)
+            async with (
+                opened_store(role.store, role.limits, seen.telemetry, who=name) as store,
+                LimitedClient() as client,
+            ):
+                await check_receipt_gateway(role, client)
+                worker = make_worker(role, name, store, client, seen, chance)
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(
+                        serve_health, bound, lambda: worker_health(worker), seen.metrics.render
+                    )
+                    await _serve(worker, stop, name, task_status)
+                    nursery.cancel_scope.cancel(reason="the worker has stopped")
+
+
+async def _serve(worker: Worker, stop: Stop, name: str, task_status: trio.TaskStatus[str]) -> None:
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker.serve, stop)
+        task_status.started(name)
+
+
+def make_worker(
+    role: WorkerRole,
+    name: str,
+    store: OpenedStore,
+    client: LimitedClient,
+    seen: Observed,
+    chance: random.Random,
+) -> Worker:
+    """Wire a worker over an open store. Raises `CommandFailed` for a provider we have not."""
+    ports, clock = store.ports, seen.clock
+    providers = make_providers(role)
+    credentials = TokenCredentials(
+        internal_token=role.internal_token, front_door_bypass=role.front_door_bypass
+    )
+    tokens = HttpExecutorTokens(
+        client,
+        credentials,
+        limits=role.limits,
+        clock=clock,
+        telemetry=seen.telemetry,
+        chance=chance,
+        scheduler_schema=role.store.schema,
+    )
+    backend = SandboxBackend(
+        tokens=tokens,
+        capacity=ports.capacity,
+        attempts=ports.attempts,
+        providers=providers,
+        clock=clock,
+        limits=role.limits,
+        settings=SandboxSettings(
+            default_provider=role.providers[0], runner_pyz=build_archive(RUNNER)
+        ),
+    )
+    lane, release_id = lane_of(role)
+    worker = Worker(
+        ports=WorkerPorts(
+            attempts=ports.attempts,
+            terminals=ports.terminals,
+            engine=ports.engine,
+            outbox=ports.outbox,
+            cleanup=ports.cleanup,
+            sheets=ports.sheets,
+            receipts=ports.receipts,
+            signals=ports.signals,
+            usage=ports.usage,
+            backend=backend,
+            telemetry=seen.telemetry,
+            clock=clock,
+            ledger=HttpLedger(client, credentials),
+            providers=providers,
+        ),
+        settings=WorkerSettings(
+            name=name,
+            lane=Lane(lane),
+            release_id=release_id,
+            backend=role.backend,
+            slots=role.slots,
+            org_limit=role.org_limit,
+            limits=role.limits,
+            production=role.process.production,
+        ),
+        chance=chance,
+    )
+    seen.snapshot = lambda: snapshot_of(
+        store.counts(), running=worker.running, oldest_running_s=worker.keeper.oldest_held_s
+    )
+    return worker
+
+
+def worker_health(worker: Worker) -> Health:
+    """Judge a worker by its claim loop (F34): turning is alive, answered lately is ready."""
+    now = trio.current_time()
+    claims, limits = worker.claims, worker.settings.limits
+    turned = _age(claims.last_turn_at, now)
+    polled = _age(claims.last_poll_at, now)
+    poll_s = limits.safety_poll.total_seconds()
+    full = worker.running >= worker.settings.slots
+    alive = turned is not None and turned < poll_s + _TURN_MARGIN_S
+    answered = polled is not None and (full or polled < poll_s + _POLL_MARGIN_S)
+    return Health(
+        alive=alive, ready=alive and answered, ages_s={"claimLoop": turned, "claimPoll": polled}
+    )
+
+
+def _age(then: float | None, now: float) -> float | None:
+    return None if then is None else now - then
+
+
+async def check_receipt_gateway(role: WorkerRole, client: LimitedClient) -> None:
+    """Refuse to start without the gateway, for backends whose runners have no other way (C63, Q27).
+
+    Three tries within fifteen seconds. Local runners meet the gateway of their launch, so a local
+    worker starts before it.
+    """
+    if role.providers == ("local",):
+        return
+    call = Call(
+        method="GET", url=role.receipt_gateway_url.rstrip("/") + "/healthz", idempotent=True
+    )
+    said = "no answer in time"
+    for _ in range(GATEWAY_TRIES):
+        with trio.move_on_after(GATEWAY_S / GATEWAY_TRIES) as scope:
+            try:
+                status = (await client.request(call, answer_bytes=64 << 10)).status
+            except PortError as error:
+                said = str(error)
+            else:
+                if status == 200:
+                    return
+                said = f"it answered {status}"
+        if not scope.cancelled_caught:
+            await trio.sleep(1)
+    raise CommandFailed(
+        f"the receipt gateway is not healthy ({said}); start a gateway where "
+        "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL points, then start the worker again"
+    )
+
+
+def _labels(role: WorkerRole, name: str) -> SchedulerLabels:
+    lane, release_id = lane_of(role)
+    return SchedulerLabels(
+        schema=role.store.schema,
+        worker_release_id=release_id,
+        worker_queue=lane,
+        worker_name=name,
+    )
+
+
+def _secrets(role: WorkerRole) -> list[str]:
+    return [
+        secret
+        for secret in (role.internal_token, role.front_door_bypass, role.store.dsn)
+        if secret is not None
+    ]
