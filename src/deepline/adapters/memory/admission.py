@@ -34,9 +34,22 @@ class MemoryAdmission(Port):
         def effect() -> Sequence[SubmitReceipt]:
             for submission in submissions:
                 self._require_lane(submission.lane)
-            return [self._submit(submission, project_created) for submission in submissions]
+            created: set[RunId] = set()
+            for submission in sorted(submissions, key=lambda one: one.launch.run_id):
+                run_id = submission.launch.run_id
+                if run_id not in self.world.runs:
+                    self._submit(submission, project_created=project_created)
+                    created.add(run_id)
+            return [self._receipt(submission, created) for submission in submissions]
 
         return await self._step("admission.submit", effect)
+
+    def _receipt(self, submission: Submission, created: set[RunId]) -> SubmitReceipt:
+        """What one submission did; of two with the same run id the first made the run."""
+        run = self.world.runs[submission.launch.run_id]
+        first = run.run_id in created
+        created.discard(run.run_id)
+        return _receipt(run, run_created=first, task_created=first)
 
     async def recover_task(self, submission: Submission) -> SubmitReceipt:
         """Spawn the missing task on the lane of the stored launch."""
@@ -46,15 +59,11 @@ class MemoryAdmission(Port):
         if not self.world.queue.has_lane(lane):
             raise NotFound(f"lane {lane} is not ready; make it ready with ensure_lane first")
 
-    def _submit(self, submission: Submission, project_created: bool) -> SubmitReceipt:
-        existing = self.world.runs.get(submission.launch.run_id)
-        if existing is not None:
-            return _receipt(existing, run_created=False, task_created=False)
+    def _submit(self, submission: Submission, *, project_created: bool) -> None:
         run = self._add_run(submission)
         self._spawn(run, submission)
         if project_created:
             self._project_created(run)
-        return _receipt(run, run_created=True, task_created=True)
 
     def _add_run(self, submission: Submission) -> RunRow:
         world, launch = self.world, submission.launch
@@ -115,7 +124,7 @@ def created_payload(launch: Launch) -> dict[str, Json]:
 
 def _receipt(run: RunRow, *, run_created: bool, task_created: bool) -> SubmitReceipt:
     return SubmitReceipt(
-        run_id=RunId(run.run_id),
+        run_id=run.run_id,
         task_id=run.task_id,
         run_created=run_created,
         task_created=task_created,

@@ -5,7 +5,12 @@ from datetime import datetime, timedelta
 
 from deepline.adapters.memory.engine_queue import EngineRun
 from deepline.adapters.memory.fair_admission import admit
-from deepline.adapters.memory.obligations import oblige_attempt, record_late, record_sandbox
+from deepline.adapters.memory.obligations import (
+    oblige,
+    oblige_attempt,
+    operation_of,
+    record_sandbox,
+)
 from deepline.adapters.memory.preparing import attempt_value, prepare, retire_attempt
 from deepline.adapters.memory.rows import AttemptRow
 from deepline.adapters.memory.signals import has_signal_for
@@ -44,15 +49,18 @@ class MemoryAttempts(Port):
             raise NotFound(f"lane {lane} is not ready; make it ready with ensure_lane first")
         now = world.now()
         world.lanes[lane].last_claim_at = now
+        world.lanes[lane].org_limit = request.org_limit
         admit(world, lane, quantity=request.quantity, org_limit=request.org_limit)
         taken = world.queue.claim(lane, request.owner, request.lease, request.quantity, now)
         keys, worker = request.placement_keys, request.worker
         return [
-            prepare(world, _claim_of(run, request.owner), placement_keys=keys, worker=worker)
+            prepare(world, _claim_of(run, request.owner, now), placement_keys=keys, worker=worker)
             for run in taken
         ]
 
-    async def prepare(self, claim: Claim, *, placement_keys: Sequence[str], worker: str) -> Prepared:
+    async def prepare(
+        self, claim: Claim, *, placement_keys: Sequence[str], worker: str
+    ) -> Prepared:
         """Prepare the run of a claim in hand once more."""
 
         def effect() -> Prepared:
@@ -82,14 +90,13 @@ class MemoryAttempts(Port):
         """Record the sandbox and the runner about to be started on it, under the fence."""
 
         def effect() -> bool:
+            operation = operation_of(self.world, ref, sandbox, operation_key)
+            record_sandbox(self.world, operation, sandbox)
             row = self._running(ref)
             if row is None:
-                record_late(self.world, ref, sandbox, operation_key)
+                oblige(self.world, operation)
                 return False
             row.suspension, row.updated_at = suspension, self.world.now()
-            operation = self.world.operations.get(operation_key)
-            if operation is not None:
-                record_sandbox(self.world, operation, sandbox)
             return True
 
         return await self._step("attempts.bind_sandbox", effect)
@@ -113,10 +120,11 @@ class MemoryAttempts(Port):
                 return LostFence()
             row.status, row.updated_at = AttemptStatus.WAITING, self.world.now()
             row.suspension, row.checkpoint, row.silence = suspension, checkpoint, silence
+            row.claim_owner, row.adopted = None, False
             self.world.runs[ref.run_id].status = RunStatus.WAITING
             if not isinstance(suspension, DetachedSuspension):
                 oblige_attempt(self.world, row)
-            self.world.decide(ref.run_id, ref.attempt, why)
+            self.world.decide(ref.run_id, ref.attempt, why, repeats=True)
             wake_at = self.world.now() if self._is_over(row) else until
             self._sleep(engine_run, wake_at)
             return Parked(wake_at)
@@ -147,10 +155,10 @@ class MemoryAttempts(Port):
             row = self.world.attempt_of(ref)
             if row is None or self.world.queue.held_by(claim) is None:
                 return False
-            if row.status is AttemptStatus.RUNNING:
-                return row.claim_owner == claim.owner
+            if row.status is not AttemptStatus.WAITING:
+                return False
             row.status, row.updated_at = AttemptStatus.RUNNING, self.world.now()
-            row.claim_owner, row.engine_attempt = claim.owner, claim.engine_attempt
+            row.claim_owner, row.silence = claim.owner, None
             self.world.runs[ref.run_id].status = RunStatus.RUNNING
             return True
 
@@ -164,7 +172,8 @@ class MemoryAttempts(Port):
             if engine_run is None:
                 return False
             run = self.world.runs.get(claim.run_id)
-            self.world.decide(claim.run_id, 0 if run is None else run.attempt, why)
+            if run is not None:
+                self.world.decide(run.run_id, run.attempt, why, repeats=True)
             self._sleep(engine_run, self.world.now() + delay)
             return True
 
@@ -232,9 +241,7 @@ class MemoryAttempts(Port):
 
     async def is_live(self, ref: AttemptRef) -> bool:
         """Is this exact attempt, under this lease token, running or waiting?"""
-        return await self._step(
-            "attempts.is_live", lambda: self.world.attempt_of(ref) is not None
-        )
+        return await self._step("attempts.is_live", lambda: self.world.attempt_of(ref) is not None)
 
     async def key_is_live(self, key: AttemptKey) -> bool:
         """Is this attempt running or waiting?"""
@@ -243,7 +250,7 @@ class MemoryAttempts(Port):
         )
 
 
-def _claim_of(run: EngineRun, owner: str) -> Claim:
+def _claim_of(run: EngineRun, owner: str, now: datetime) -> Claim:
     task = run.task
     return Claim(
         run_id=task.run_id,
@@ -253,4 +260,5 @@ def _claim_of(run: EngineRun, owner: str) -> Claim:
         owner=owner,
         engine_attempt=run.attempt,
         max_engine_attempts=task.max_engine_attempts,
+        claimed_at=now,
     )

@@ -12,7 +12,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 @attrs.frozen
 class TrioTimeClock:
-    """Wall time counted from `epoch` by Trio's clock, so that a virtual Trio clock drives it all."""
+    """Wall time counted from `epoch` by Trio's clock, so that a virtual one drives it all."""
 
     epoch: datetime = EPOCH
 
@@ -27,7 +27,6 @@ class TrioTimeClock:
     async def sleep(self, length: timedelta) -> None:
         """Sleep in Trio's time."""
         await trio.sleep(max(0.0, length.total_seconds()))
-
 
 
 @attrs.define

@@ -1,4 +1,4 @@
-"""The one way a run ends: terminal, facts in order, obligations and engine in one step (C21, C09)."""
+"""The one way a run ends: terminal, facts in order, obligations, in one step (C21, C09)."""
 
 from collections.abc import Sequence
 
@@ -39,9 +39,9 @@ def end_run(world: World, run: RunRow, ending: Ending) -> None:
     run.terminal_at = world.now()
     run.log_tail = tuple(ending.log_tail)[-LOG_TAIL_LINES:]
     attempt = world.newest_attempt(run)
-    if attempt is not None and attempt.live:
+    if attempt is not None and (attempt.live or ending.result is not None):
         attempt.status = AttemptStatus(ending.status.value)
-        attempt.updated_at = run.terminal_at
+        attempt.claim_owner, attempt.updated_at = None, run.terminal_at
     world.decide(run.run_id, ending.attempt, ending.why)
     for progress in ending.settled_progress:
         world.append_fact(run.run_id, progress.event_id, PROGRESS_SETTLED, progress.payload)
@@ -66,7 +66,7 @@ def _payload(ending: Ending) -> dict[str, Json]:
     payload: dict[str, Json] = {
         "status": ending.status.value,
         "attempt": ending.attempt,
-        "rule": ending.why.rule,
+        "why": ending.why.rule,
     }
     if isinstance(ending.result, Failed):
         payload["error"] = ending.result.error

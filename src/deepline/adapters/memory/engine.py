@@ -31,13 +31,13 @@ class MemoryEngine(Port):
 
         return await self._step("engine.extend", effect)
 
-    async def next_due(self, lane: Lane, *, org_limit: int) -> timedelta | None:
+    async def next_due(self, lane: Lane) -> timedelta | None:
         """How long until the lane next has something due."""
 
         def effect() -> timedelta | None:
             if lane not in self.world.lanes:
                 return None
-            if could_admit(self.world, lane, org_limit):
+            if could_admit(self.world, lane, self.world.lanes[lane].org_limit):
                 return NOTHING
             at = self.world.queue.next_event(lane)
             return None if at is None else max(NOTHING, at - self.world.now())

@@ -1,4 +1,4 @@
-"""The queue under the runs, with the engine's own meaning of attempts, leases and due times (ENGINE 2).
+"""The queue under the runs, with the engine's own attempts, leases and due times (ENGINE 2).
 
 A task has at most one engine run that is not over. Parking and deferring keep the engine run and
 its attempt; a failure or an expired lease ends it and adds one with the next attempt. Due times
@@ -197,7 +197,7 @@ class EngineQueue:
         self._push_due(run)
 
     def make_due(self, run: EngineRun, now: datetime) -> bool:
-        """Let a waiting engine run be claimed now; False when it is claimed, over or due already."""
+        """Let a waiting engine run be claimed now; False if it is claimed, over or due."""
         if run.state not in _CLAIMABLE:
             return False
         if run.available_at is not None and run.available_at <= now:

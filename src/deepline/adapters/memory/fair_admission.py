@@ -27,10 +27,10 @@ def admit(world: World, lane: Lane, *, quantity: int, org_limit: int) -> None:
         _let_in(world, world.runs[run_id], now)
 
 
-def could_admit(world: World, lane: Lane, org_limit: int) -> bool:
-    """Could an admission let anything in now?"""
+def could_admit(world: World, lane: Lane, org_limit: int | None) -> bool:
+    """Could an admission let anything in now? A lane never claimed has no limit yet."""
     return any(
-        world.in_flight.get((lane, org_id), 0) < org_limit
+        org_limit is None or world.in_flight.get((lane, org_id), 0) < org_limit
         for org_id in world.held_back.get(lane, ())
     )
 

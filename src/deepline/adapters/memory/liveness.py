@@ -15,7 +15,8 @@ class MemoryLiveness(Port):
         def effect() -> BeatOutcome:
             row = self.world.live_attempt(key)
             if row is None:
-                return BeatRefused("attempt_over")
+                known = key in self.world.attempts
+                return BeatRefused("attempt_over" if known else "unknown_attempt")
             if row.runner_terminal is not None:
                 return BeatRefused("terminal_stored")
             row.heartbeat_at = self.world.now()

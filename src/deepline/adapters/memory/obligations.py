@@ -2,8 +2,8 @@
 
 from deepline.adapters.memory.rows import AttemptRow, CleanupJobRow, OperationRow, RunRow, UsageRow
 from deepline.adapters.memory.world import World
-from deepline.core.model.identity import AttemptKey, AttemptRef
-from deepline.core.model.sandbox import SandboxRef
+from deepline.core.model.identity import AttemptKey, AttemptRef, OrgId
+from deepline.core.model.sandbox import Operation, SandboxRef
 from deepline.core.model.suspension import DetachedSuspension
 
 
@@ -51,8 +51,8 @@ def oblige(world: World, row: OperationRow, *, capture_crash: bool = False) -> N
 def record_sandbox(world: World, row: OperationRow, sandbox: SandboxRef) -> None:
     """Note which sandbox an operation made, and start its time (C46.4, C55)."""
     row.sandbox_id, row.routing_domain = sandbox.sandbox_id, sandbox.routing_domain
-    row.bound_at = world.now()
-    if row.state == "reserved":
+    row.bound_at = row.bound_at or world.now()
+    if row.state != "deleting":
         row.state = "bound"
     add_usage(world, row)
 
@@ -80,27 +80,43 @@ def add_usage(world: World, row: OperationRow) -> bool:
     return True
 
 
-def record_late(world: World, ref: AttemptRef, sandbox: SandboxRef, operation_key: str) -> None:
-    """Owe the deletion of a sandbox whose attempt is over for its maker (C64).
-
-    Where the attempt lives on under another lease with exactly this sandbox, its runner is at
-    work there and nothing is owed (I12).
-    """
+def operation_of(
+    world: World, ref: AttemptRef, sandbox: SandboxRef, operation_key: str
+) -> OperationRow:
+    """The operation's row; one nobody reserved is written down now, so that nothing leaks."""
     row = world.operations.get(operation_key)
-    if row is None or _runs_there(world, ref, sandbox):
-        return
-    record_sandbox(world, row, sandbox)
-    oblige(world, row)
+    if row is None:
+        run = world.runs.get(ref.run_id)
+        operation = Operation(
+            key=operation_key,
+            token=operation_key,
+            name=sandbox.sandbox_id,
+            provider=sandbox.provider,
+            org_id=OrgId("") if run is None else run.org_id,
+            run_id=ref.run_id,
+            attempt=ref.attempt,
+        )
+        row = add_operation(world, operation)
+    return row
 
 
-def _runs_there(world: World, ref: AttemptRef, sandbox: SandboxRef) -> bool:
-    attempt = world.live_attempt(AttemptKey(ref.run_id, ref.attempt))
-    return attempt is not None and sandbox_in_use(attempt) == (sandbox.provider, sandbox.sandbox_id)
+def add_operation(world: World, operation: Operation) -> OperationRow:
+    """Write one operation down."""
+    row = OperationRow(operation=operation, reserved_at=world.now())
+    world.operations[operation.key] = row
+    world.operations_of_run.setdefault(operation.run_id, []).append(row)
+    return row
 
 
-def sandbox_in_use(attempt: AttemptRow) -> tuple[str, str] | None:
-    """Provider and id of the sandbox in which the attempt's runner may be at work."""
-    suspension = attempt.suspension
-    if not isinstance(suspension, DetachedSuspension):
-        return None
-    return suspension.sandbox_provider, suspension.sandbox_id
+def needed(world: World, job: CleanupJobRow) -> bool:
+    """May a runner of a live attempt be at work in the sandbox of this job (I12)?
+
+    A live attempt that sleeps or waits for an event holds no sandbox.
+    """
+    attempt = world.live_attempt(job.key)
+    if attempt is None:
+        return False
+    waits_for = attempt.suspension
+    if isinstance(waits_for, DetachedSuspension):
+        return (waits_for.sandbox_provider, waits_for.sandbox_id) == (job.provider, job.sandbox_id)
+    return waits_for is None

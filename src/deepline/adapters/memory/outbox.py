@@ -108,9 +108,7 @@ class MemoryOutbox(Port):
         if not self._open(run_id):
             self.world.undelivered.pop(run_id, None)
 
-    async def failed(
-        self, lease: OutboxLease, *, error: str, delay: timedelta, dead: bool
-    ) -> bool:
+    async def failed(self, lease: OutboxLease, *, error: str, delay: timedelta, dead: bool) -> bool:
         """Put the first fact off by `delay`, or among the dead letters; releases the lease."""
 
         def effect() -> bool:

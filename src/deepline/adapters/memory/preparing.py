@@ -23,6 +23,7 @@ from deepline.core.model.claim import (
 from deepline.core.model.identity import AttemptKey, AttemptRef, LeaseToken
 from deepline.core.model.launch import Launch
 from deepline.core.model.run import RunStatus
+from deepline.core.model.why import Why
 
 
 @attrs.frozen(kw_only=True)
@@ -35,9 +36,7 @@ class _Preparation:
     placement_keys: Sequence[str]
 
 
-def prepare(
-    world: World, claim: Claim, *, placement_keys: Sequence[str], worker: str
-) -> Prepared:
+def prepare(world: World, claim: Claim, *, placement_keys: Sequence[str], worker: str) -> Prepared:
     """Prepare the run of a claim that is held; part of the caller's step."""
     run = world.runs.get(claim.run_id)
     if run is None:
@@ -72,21 +71,26 @@ def _continue(preparation: _Preparation, newest: AttemptRow) -> Prepared:
     """A live attempt exists: wake it, give it back to its own claim, or take it from a lost one."""
     claim, launch = preparation.claim, preparation.launch
     if newest.status is AttemptStatus.WAITING:
-        return Wake(claim=claim, launch=launch, attempt=attempt_value(newest))
+        found = attempt_value(newest)
+        return Wake(claim=claim, launch=launch, attempt=found, adopted=newest.adopted)
     if newest.suspension is not None or newest.runner_terminal is not None:
         _take_over(preparation, newest)
-        return Wake(claim=claim, launch=launch, attempt=attempt_value(newest))
+        return Wake(claim=claim, launch=launch, attempt=attempt_value(newest), adopted=True)
     if newest.claim_owner == claim.owner:
         return Fresh(claim=claim, launch=launch, attempt=attempt_value(newest))
     retire_attempt(preparation.world, preparation.run, newest, RetireReason.LEASE_LOST)
+    why = Why("claim.lease_lost", {"lostWorker": newest.worker})
+    preparation.world.decide(newest.run_id, newest.attempt, why)
     return _begin(preparation)
 
 
 def _take_over(preparation: _Preparation, newest: AttemptRow) -> None:
     """The lost claim's worker may have started the play: wait for it under a fresh lease token."""
     newest.lease_token = LeaseToken(preparation.world.new_secret())
-    newest.status = AttemptStatus.WAITING
+    newest.status, newest.adopted = AttemptStatus.WAITING, True
     newest.updated_at = preparation.world.now()
+    why = Why("claim.taken_over", {"lostWorker": newest.worker})
+    preparation.world.decide(newest.run_id, newest.attempt, why)
     preparation.run.status = RunStatus.WAITING
 
 
@@ -127,7 +131,7 @@ def retire_attempt(world: World, run: RunRow, attempt: AttemptRow, reason: Retir
     Only an outage's own retirement carries the outage on to the next attempt (Q31).
     """
     attempt.status, attempt.retired_reason = AttemptStatus.RETIRED, reason
-    attempt.updated_at = world.now()
+    attempt.claim_owner, attempt.updated_at = None, world.now()
     run.status = RunStatus.QUEUED
     run.outage_started_at = (
         attempt.outage_started_at if reason is RetireReason.TOKEN_OUTAGE else None

@@ -24,11 +24,12 @@ from deepline.core.model.why import Why
 
 @attrs.define(kw_only=True)
 class LaneRow:
-    """A lane and when it was last served."""
+    """A lane and when it was last served; `org_limit` is that of its newest claim."""
 
     lane: Lane
     release_id: ReleaseId | None
     last_claim_at: datetime | None = None
+    org_limit: int | None = None
 
 
 @attrs.frozen
@@ -71,7 +72,10 @@ class RunRow:
 
 @attrs.define(kw_only=True)
 class AttemptRow:
-    """One attempt: its fence, its heart, what it waits for and what its runner reported."""
+    """One attempt: its fence, its heart, what it waits for and what its runner reported.
+
+    `adopted` stays true from the loss of the claim that bound its sandbox until it is parked.
+    """
 
     run_id: RunId
     attempt: int
@@ -91,6 +95,7 @@ class AttemptRow:
     runner_terminal_at: datetime | None = None
     outage_started_at: datetime | None = None
     retired_reason: RetireReason | None = None
+    adopted: bool = False
 
     @property
     def live(self) -> bool:
@@ -102,7 +107,7 @@ class AttemptRow:
         """The identity of the newest beat (Q51)."""
         if self.heartbeat_at is None:
             return NEVER_BEATEN
-        beaten = self.heartbeat_at.isoformat(timespec="microseconds")
+        beaten = self.heartbeat_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return HeartbeatIdentity(f"{beaten}#{self.heartbeat_seq}")
 
     @property

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import attrs
+
 from deepline.adapters.memory.rows import RunRow, SignalRow
 from deepline.adapters.memory.world import Port, World
 from deepline.core.model.attempt import AttemptStatus
@@ -25,8 +27,11 @@ def _takeable(world: World, run_id: RunId, event_key: str, boundary_id: str) -> 
             yield row
 
 
+@attrs.define(eq=False)
 class MemorySignals(Port):
-    """Signals wait here until their run claims them."""
+    """Signals wait here until their run claims them; a run may have `quota` unclaimed ones."""
+
+    quota: int = 1_000
 
     async def put(self, run_id: RunId, signal: Signal, *, signal_id: str | None) -> bool:
         """Store the signal and wake the run, in one step."""
@@ -36,11 +41,13 @@ class MemorySignals(Port):
         run = self.world.runs.get(run_id)
         if run is None:
             raise NotFound(f"run {run_id} does not exist")
-        if run.ended:
-            raise Refused("run_ended", f"run {run_id} is {run.status.value}")
         rows = self.world.signals.setdefault(run_id, [])
         if any(_same(row, signal, signal_id) for row in rows):
             return False
+        if run.ended:
+            raise Refused("run_ended", f"run {run_id} is {run.status.value}")
+        if sum(row.claimed_at is None for row in rows) >= self.quota:
+            raise Refused("signal_quota", f"a run may have {self.quota} unclaimed signals")
         rows.append(
             SignalRow(
                 signal_id=signal_id or f"signal-{self.world.new_id()}",
@@ -73,9 +80,7 @@ class MemorySignals(Port):
                 return None
             if row.claimed_at is None:
                 row.claimed_boundary_id, row.claimed_at = boundary_id, self.world.now()
-            return Signal(
-                event_key=row.event_key, boundary_id=row.boundary_id, payload=row.payload
-            )
+            return Signal(event_key=row.event_key, boundary_id=row.boundary_id, payload=row.payload)
 
         return await self._step("signals.take", effect)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from deepline.adapters.memory.ending import Ending, end_run
 from deepline.adapters.memory.rows import AttemptRow, RunRow
-from deepline.adapters.memory.world import Port
+from deepline.adapters.memory.world import Port, World
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.heartbeat import ExpectHeartbeat, HeartbeatFence
 from deepline.core.model.identity import AttemptKey, RunId
@@ -12,8 +12,8 @@ from deepline.core.model.result import Completed, RunnerTerminal
 from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why
 from deepline.ports.terminals import (
-    CancelOutcome,
     Cancelled,
+    CancelOutcome,
     CommitOutcome,
     Committed,
     NotCancelled,
@@ -39,10 +39,9 @@ class MemoryTerminals(Port):
         run = world.runs.get(ref.run_id)
         if run is None:
             return NotCommitted(status=None)
-        attempt = world.attempt_of(ref)
+        attempt = _fenced(world, commit)
         engine_run = None if claim is None else world.queue.held_by(claim)
-        fenced = attempt is not None and _may_commit(attempt, commit)
-        if attempt is None or not fenced or (claim is not None and engine_run is None):
+        if attempt is None or (claim is not None and engine_run is None):
             return NotCommitted(status=run.status)
         result = commit.result
         if commit.preserve_runner_terminal and attempt.runner_terminal is not None:
@@ -136,8 +135,22 @@ class MemoryTerminals(Port):
         return await self._step("terminals.status", effect)
 
 
-def _may_commit(attempt: AttemptRow, commit: TerminalCommit) -> bool:
-    return commit.from_waiting or attempt.status is AttemptStatus.RUNNING
+def _fenced(world: World, commit: TerminalCommit) -> AttemptRow | None:
+    """The attempt if it may end its run: the newest, under this lease, and in a state to do so.
+
+    A finaliser may also settle a retired attempt: nobody else may start the run again.
+    """
+    ref, claim = commit.ref, commit.claim
+    row = world.attempts.get(AttemptKey(ref.run_id, ref.attempt))
+    run = world.runs[ref.run_id]
+    if row is None or run.ended or run.attempt != ref.attempt or row.lease_token != ref.lease_token:
+        return None
+    allowed = {AttemptStatus.RUNNING}
+    if commit.from_waiting:
+        allowed.add(AttemptStatus.WAITING)
+    if claim is not None and claim.is_finaliser:
+        allowed.add(AttemptStatus.RETIRED)
+    return row if row.status in allowed else None
 
 
 def _heart_matches(attempt: AttemptRow, fence: HeartbeatFence) -> bool:

@@ -160,7 +160,7 @@ class World:
         self._listeners.clear()
 
     def attempt_of(self, ref: AttemptRef) -> AttemptRow | None:
-        """The attempt's row while the fence holds: newest, live, this token, run not ended (C12)."""
+        """The row while the fence holds: newest, live, this token, run not ended (C12)."""
         row = self.live_attempt(AttemptKey(ref.run_id, ref.attempt))
         return row if row is not None and row.lease_token == ref.lease_token else None
 
@@ -181,10 +181,16 @@ class World:
         for attempt in range(1, run.attempt + 1):
             yield self.attempts[AttemptKey(run.run_id, attempt)]
 
-    def decide(self, run_id: RunId, attempt: int, why: Why) -> None:
-        """Write a decision down with the change it belongs to."""
-        record = DecisionRecord(at=self.now(), attempt=attempt, why=why)
-        self.decisions.setdefault(run_id, []).append(record)
+    def decide(self, run_id: RunId, attempt: int, why: Why, *, repeats: bool = False) -> None:
+        """Write a decision down with the change it belongs to.
+
+        One that `repeats` replaces the newest if the same rule fired, so that a run which waits
+        for hours keeps one record and not thousands.
+        """
+        records = self.decisions.setdefault(run_id, [])
+        if repeats and records and _alike(records[-1], attempt, why):
+            records.pop()
+        records.append(DecisionRecord(at=self.now(), attempt=attempt, why=why))
 
     def append_fact(self, run_id: RunId, event_id: str, kind: str, payload: JsonObject) -> None:
         """Append a fact to the run's outbox; an event id that is there already adds nothing."""
@@ -208,6 +214,10 @@ class World:
         """Make the run's engine run due now if it sleeps, and say so (L12)."""
         if self.queue.wake(run.task_id, self.now()):
             self.hint("lane_woken", run.lane)
+
+
+def _alike(record: DecisionRecord, attempt: int, why: Why) -> bool:
+    return (record.attempt, record.why.rule) == (attempt, why.rule)
 
 
 @attrs.define(eq=False)
