@@ -98,14 +98,18 @@ class World:
 
     _listeners: list[Listener] = attrs.field(factory=list)
     _hints: list[tuple[str, str]] = attrs.field(factory=list)
+    _now: datetime | None = None
     _ids: int = 0
 
     def __attrs_post_init__(self) -> None:
         self.queue = EngineQueue(self.limits)
 
     def now(self) -> datetime:
-        """The store's own time, the only one that durable comparisons use (Q50)."""
-        return self.clock.now()
+        """The store's own time, the only one that durable comparisons use (Q50).
+
+        It stands still within a step.
+        """
+        return self._now or self.clock.now()
 
     def new_id(self) -> str:
         """A short id that grows."""
@@ -121,10 +125,12 @@ class World:
 
         An effect that raises must have changed nothing; its hints are dropped with it.
         """
+        self._now = self.clock.now()
         try:
             answer = effect()
             self._deliver()
         finally:
+            self._now = None
             self._hints.clear()
         if self.watch is not None:
             self.watch(operation)
