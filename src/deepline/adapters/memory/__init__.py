@@ -4,7 +4,7 @@ The store-side ports are views of one `World`; `open_ports` gives a process all 
 `deepline.testing` holds the contracts that these and the real adapters pass alike.
 """
 
-from deepline.adapters.memory.clock import ShiftedClock, TrioTimeClock
+from deepline.adapters.memory.clock import ShiftedClock, TickingClock, TrioTimeClock
 from deepline.adapters.memory.executor_tokens import MemoryExecutorTokens
 from deepline.adapters.memory.faults import NO_FAULTS, Faults, NoFaults
 from deepline.adapters.memory.ledger import MemoryLedger
@@ -25,6 +25,7 @@ __all__ = [
     "NoFaults",
     "RecordedEvent",
     "ShiftedClock",
+    "TickingClock",
     "TrioTimeClock",
     "World",
     "open_ports",

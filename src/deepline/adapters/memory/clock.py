@@ -53,3 +53,30 @@ class ShiftedClock:
     async def sleep(self, length: timedelta) -> None:
         """Sleep as the other clock does."""
         await self.base.sleep(length)
+
+
+@attrs.define
+class TickingClock:
+    """Another clock on which no two readings are equal: each is at least a microsecond later.
+
+    A store on a real database never sees one instant twice; this keeps its ties out of a fake.
+    """
+
+    base: Clock
+    _last: datetime | None = None
+
+    def now(self) -> datetime:
+        """The other clock's time, or the last reading and a microsecond."""
+        reading = self.base.now()
+        if self._last is not None and reading <= self._last:
+            reading = self._last + timedelta(microseconds=1)
+        self._last = reading
+        return reading
+
+    def monotonic(self) -> float:
+        """The other clock's monotonic time."""
+        return self.base.monotonic()
+
+    async def sleep(self, length: timedelta) -> None:
+        """Sleep as the other clock does."""
+        await self.base.sleep(length)

@@ -55,5 +55,6 @@ def _let_in(world: World, run: RunRow, now: datetime) -> None:
     run.admitted_at = now
     flying = (run.lane, run.org_id)
     world.in_flight[flying] = world.in_flight.get(flying, 0) + 1
-    task = world.queue.tasks[run.task_id or ""]
-    world.queue.make_due(task.current, now)
+    task = world.queue.tasks.get(run.task_id or "")
+    if task is not None:
+        world.queue.make_due(task.current, now)

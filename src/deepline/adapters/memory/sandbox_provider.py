@@ -54,21 +54,20 @@ class Sandbox:
     ref: SandboxRef
     operation: Operation
     created_at: datetime
-    life: Life
+    life: Life = attrs.field(factory=Life)
     started_at: datetime | None = None
-    start: RunnerStart | None = None
     delete_accepted_at: datetime | None = None
 
 
 @attrs.define(eq=False)
 class MemorySandboxProvider:
-    """Sandboxes by name; `life_of` gives each new one its life.
+    """Sandboxes by name; `life_of` gives each one its life when its runner is started.
 
     A sandbox that is gone stays known as gone, so that an inspection can say so; its name is free.
     """
 
     name: str = "memory"
-    life_of: Callable[[Operation], Life] = lambda _: Life()
+    life_of: Callable[[Operation, RunnerStart], Life] = lambda _operation, _start: Life()
     clock: Clock = attrs.field(factory=TrioTimeClock)
     faults: Faults = NO_FAULTS
     routing_domain: str | None = None
@@ -111,7 +110,6 @@ class MemorySandboxProvider:
             ),
             operation=operation,
             created_at=self.clock.now(),
-            life=self.life_of(operation),
         )
         self.sandboxes[sandbox_id] = sandbox
         return sandbox
@@ -130,7 +128,8 @@ class MemorySandboxProvider:
         if known is None or known.delete_accepted_at is not None:
             raise NotFound(f"sandbox {sandbox.sandbox_id} does not exist")
         if known.started_at is None:
-            known.started_at, known.start = self.clock.now(), runner
+            known.started_at = self.clock.now()
+            known.life = self.life_of(known.operation, runner)
         await self._leave("start")
         return StartedRunner(session_id=f"{sandbox.sandbox_id}-session", command_id="command-1")
 
@@ -141,11 +140,11 @@ class MemorySandboxProvider:
         return inspection
 
     def _inspection(self, ref: SandboxRef) -> Inspection:
+        if ref.routing_domain != self.routing_domain:
+            return Inspection(stage=Stage.WRONG_ROUTING_DOMAIN)
         sandbox = self.sandboxes.get(ref.sandbox_id)
         if sandbox is None or self._gone(sandbox):
             return Inspection(stage=Stage.SANDBOX_NOT_FOUND)
-        if ref.routing_domain != self.routing_domain:
-            return Inspection(stage=Stage.WRONG_ROUTING_DOMAIN)
         if sandbox.started_at is None:
             return Inspection(stage=Stage.NOT_STARTED)
         age = self.clock.now() - sandbox.started_at
