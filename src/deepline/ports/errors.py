@@ -107,11 +107,7 @@ class PreCodeUnavailable(PortError):
 
 
 class MalformedDocument(PortError):
-<<<<<<< HEAD
-    """A document from outside has not the shape it must have; reading it again gives the same answer.
-=======
     """A document from outside has not the shape it must have; asking again changes nothing.
->>>>>>> main
 
     `path` leads to the offending place, such as `suspension.startedAtMs`, and is `""` for the
     whole document; `reason` says what is expected there. Neither repeats the content.

@@ -9,11 +9,7 @@ import attrs
 from deepline.core.model.claim import Claim
 from deepline.core.model.heartbeat import HeartbeatFence
 from deepline.core.model.identity import AttemptKey, AttemptRef, ReleaseId, RunId
-<<<<<<< HEAD
-from deepline.core.model.ledger import SettledProgress as SettledProgress
-=======
 from deepline.core.model.ledger import SettledProgress
->>>>>>> main
 from deepline.core.model.result import RunnerTerminal
 from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why

@@ -63,11 +63,7 @@ def silence_watch_from_json(value: object) -> SilenceWatch | None:
 
 
 def heartbeat_identity_from_json(document: JsonObject, path: str = "") -> HeartbeatIdentity:
-<<<<<<< HEAD
-    """Read `heartbeatIdentity`, which must be there; null is the identity of never having beaten."""
-=======
     """Read `heartbeatIdentity`, which must be there; null means never having beaten."""
->>>>>>> main
     if "heartbeatIdentity" not in document:
         raise MalformedDocument(fields.join(path, "heartbeatIdentity"), "must be there, if null")
     return HeartbeatIdentity(fields.optional_text(document, "heartbeatIdentity", path))

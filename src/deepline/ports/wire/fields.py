@@ -29,11 +29,7 @@ def join(path: str, name: str) -> str:
 def as_object(value: object, path: str) -> JsonObject:
     """Take a JSON object."""
     if isinstance(value, dict):
-<<<<<<< HEAD
-        return cast(JsonObject, value)
-=======
         return cast("JsonObject", value)
->>>>>>> main
     if isinstance(value, Mapping):
         return value
     raise MalformedDocument(path, "must be a JSON object")
@@ -73,11 +69,7 @@ def texts(document: JsonObject, name: str, path: str) -> tuple[str, ...]:
     for index, item in enumerate(items):
         if not isinstance(item, str):
             raise MalformedDocument(f"{place}[{index}]", "must be a text")
-<<<<<<< HEAD
-    return cast(tuple[str, ...], tuple(items))
-=======
     return cast("tuple[str, ...]", tuple(items))
->>>>>>> main
 
 
 def optional_object(document: JsonObject, name: str, path: str) -> JsonObject | None:

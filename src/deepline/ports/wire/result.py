@@ -1,10 +1,7 @@
 """Runner results as JSON: what a runner pushes and what is stored as a terminal (C21, C34, Q54)."""
 
-<<<<<<< HEAD
-=======
 from typing import assert_never
 
->>>>>>> main
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.result import (
     Completed,
@@ -22,16 +19,10 @@ from deepline.ports.wire.suspension import suspension_from_json, suspension_to_j
 
 def result_to_json(result: RunnerResult) -> dict[str, Json]:
     """Encode a result with its report."""
-<<<<<<< HEAD
-    match result:
-        case Completed():
-            document: dict[str, Json] = {"status": "completed", "output": result.output}
-=======
     document: dict[str, Json]
     match result:
         case Completed():
             document = {"status": "completed", "output": result.output}
->>>>>>> main
         case Failed():
             document = {"status": "failed", "error": result.error, "cause": result.cause}
         case Suspended():
@@ -39,11 +30,8 @@ def result_to_json(result: RunnerResult) -> dict[str, Json]:
                 "status": "suspended",
                 "suspension": suspension_to_json(result.suspension),
             }
-<<<<<<< HEAD
-=======
         case _:
             assert_never(result)
->>>>>>> main
     _add_report(document, result.report)
     return document
 

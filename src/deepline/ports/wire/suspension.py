@@ -1,10 +1,7 @@
 """Suspensions as JSON, as they stand on the attempt's row and in pushed results (C29, C30)."""
 
-<<<<<<< HEAD
-=======
 from typing import assert_never
 
->>>>>>> main
 from deepline.core.instants import length_ms, to_ms
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.suspension import (
@@ -32,12 +29,7 @@ def suspension_to_json(suspension: Suspension) -> dict[str, Json]:
                 "runnerAttempt": suspension.runner_attempt,
                 "wakeAtMs": to_ms(suspension.wake_at),
             }
-<<<<<<< HEAD
-        case EventSuspension():
-            expires_at = suspension.expires_at
-=======
         case EventSuspension(expires_at=expires_at):
->>>>>>> main
             return {
                 "kind": "integration_event",
                 "boundaryId": suspension.boundary_id,
@@ -45,19 +37,12 @@ def suspension_to_json(suspension: Suspension) -> dict[str, Json]:
                 "eventKey": suspension.event_key,
                 "expiresAtMs": None if expires_at is None else to_ms(expires_at),
             }
-<<<<<<< HEAD
-
-
-def suspension_from_json(value: object, path: str = "") -> Suspension:
-    """Parse. Raises `MalformedDocument`, except that a malformed heartbeat timeout becomes `None`."""
-=======
         case _:
             assert_never(suspension)
 
 
 def suspension_from_json(value: object, path: str = "") -> Suspension:
     """Parse; raises `MalformedDocument`. A malformed heartbeat timeout becomes `None`."""
->>>>>>> main
     document = fields.as_object(value, path)
     kind = document.get("kind")
     if kind == "detached_runner":
