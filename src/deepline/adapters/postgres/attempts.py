@@ -1,7 +1,7 @@
 """Claiming work and an attempt's life on Postgres (C12, C13, C17, C29, C50, C53, C54).
 
 Each operation is one call of a function in the migrations, which locks the run's row, checks the
-fences and answers whether it held; see 0003_attempts.sql and 0004_terminals.sql.
+fences and answers whether it held; see 0003_claims.sql and 0010_parking.sql.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,6 +36,7 @@ from deepline.ports.attempts import (
     OutageOutcome,
     Parked,
     ParkOutcome,
+    PreCodeRecovery,
     Retired,
     RetireOutcome,
 )
@@ -51,6 +52,10 @@ _LIVE = """
     select exists (select from {schema}.attempts a
      where a.run_id = %s and a.attempt = %s and a.status in ('running', 'waiting')
        and (%s::text is null or a.lease_token = %s))
+"""
+_RECOVERY = """
+    select {schema}.iso(d.first_failed_at), d.deferrals from {schema}.recovery_deferrals d
+     where d.run_id = %s and d.dependency = %s
 """
 
 
@@ -166,18 +171,51 @@ class PostgresAttempts:
         )
 
     async def retire(
-        self, ref: AttemptRef, claim: Claim, reason: RetireReason, *, delay: timedelta, why: Why
+        self,
+        ref: AttemptRef,
+        claim: Claim,
+        reason: RetireReason,
+        *,
+        delay: timedelta,
+        why: Why,
+        dependency: str | None = None,
     ) -> RetireOutcome:
-        """Give the attempt up and queue its run again."""
-        outcome = await self._retire(ref, claim, reason, delay, None, why)
+        """Give the attempt up and queue its run again, counting the wait for a dependency."""
+        outcome = await self._retire(
+            ref, claim, reason, delay, why, {"dependency": dependency, "bound_s": None}
+        )
         assert not isinstance(outcome, OutageExhausted)
         return outcome
+
+    async def recovery(self, key: AttemptKey, dependency: str) -> PreCodeRecovery | None:
+        """Read how this run has waited for a dependency."""
+        rows = await self._steps.read(_RECOVERY, key.run_id, dependency)
+        if not rows:
+            return None
+        first_failed_at, deferrals = rows[0]
+        return PreCodeRecovery(instant(str(first_failed_at)), int(str(deferrals)))
+
+    async def fail(self, ref: AttemptRef, claim: Claim, why: Why, *, reason: str) -> bool:
+        """Spend the engine attempt, retiring an attempt whose runner was never bound."""
+        return await self._held(
+            "fail_attempts",
+            claim_fields(claim)
+            | fence_fields(ref)
+            | {"reason": RetireReason.FAILED.value, "failure": reason, "why": why_to_json(why)},
+        )
 
     async def retire_for_outage(
         self, ref: AttemptRef, claim: Claim, *, bound: timedelta, delay: timedelta, why: Why
     ) -> OutageOutcome:
         """Give the attempt up while its outage is within `bound`."""
-        return await self._retire(ref, claim, RetireReason.TOKEN_OUTAGE, delay, bound, why)
+        return await self._retire(
+            ref,
+            claim,
+            RetireReason.TOKEN_OUTAGE,
+            delay,
+            why,
+            {"dependency": None, "bound_s": bound.total_seconds()},
+        )
 
     async def token_obtained(self, ref: AttemptRef) -> None:
         """Break the outage chain."""
@@ -201,8 +239,8 @@ class PostgresAttempts:
         claim: Claim,
         reason: RetireReason,
         delay: timedelta,
-        bound: timedelta | None,
         why: Why,
+        fields: dict[str, Json],
     ) -> OutageOutcome:
         answer = await self._ask(
             "retire",
@@ -211,9 +249,9 @@ class PostgresAttempts:
             | {
                 "reason": reason.value,
                 "delay_s": delay.total_seconds(),
-                "bound_s": optional(timedelta.total_seconds, bound),
                 "why": why_to_json(why),
-            },
+            }
+            | fields,
         )
         if answer["outcome"] == "lost":
             return LostFence()
@@ -272,6 +310,7 @@ def _claim_row(claim: Claim) -> Document:
     return claim_fields(claim) | {
         "task_id": claim.task_id,
         "engine_attempt": claim.engine_attempt,
+        "claimed_at": claim.claimed_at.isoformat(),
         "max_engine_attempts": claim.max_engine_attempts,
     }
 

@@ -81,6 +81,7 @@ def claim_from_row(row: Document) -> Claim:
         owner=row["owner"],
         engine_attempt=row["engine_attempt"],
         max_engine_attempts=row["max_engine_attempts"],
+        claimed_at=instant(row["claimed_at"]),
     )
 
 
@@ -103,7 +104,7 @@ def prepared_from_row(row: Document, created_projection_delay: timedelta) -> Pre
         return Misplaced(claim=claim, launch=launch)
     assert attempt is not None
     if kind == "wake":
-        return Wake(claim=claim, launch=launch, attempt=attempt)
+        return Wake(claim=claim, launch=launch, attempt=attempt, adopted=row["adopted"])
     assert kind in {"fresh", "prepared_before"}, kind
     return Fresh(claim=claim, launch=launch, attempt=attempt)
 

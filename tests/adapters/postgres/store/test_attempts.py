@@ -420,3 +420,107 @@ async def test_a_suspension_that_cannot_be_read_is_marked(bench: StoreBench) -> 
     assert attempt is not None
     assert attempt.suspension is None
     assert attempt.suspension_malformed
+
+
+async def test_waits_for_a_dependency_are_counted(bench: StoreBench) -> None:
+    """A deferral for a dependency counts in the commit that gives the attempt up (C53)."""
+    work = await bench.started()
+    key = key_of(work.attempt.ref)
+    assert await bench.store.attempts.recovery(key, "daytona") is None
+    for _ in range(2):
+        await bench.store.attempts.retire(
+            work.attempt.ref,
+            work.claim,
+            RetireReason.PRE_CODE,
+            delay=SECOND,
+            why=WHY,
+            dependency="daytona",
+        )
+        await bench.make_due("run")
+        work = await bench.claim_fresh()
+
+    recovery = await bench.store.attempts.recovery(key, "daytona")
+
+    assert recovery is not None
+    assert recovery.deferrals == 2
+    assert recovery.first_failed_at < work.claim.claimed_at
+    assert await bench.store.attempts.recovery(key, "modal") is None
+
+
+async def test_a_failed_fresh_attempt_is_retired_with_the_engine_attempt(bench: StoreBench) -> None:
+    """Spending the engine attempt gives an attempt without a runner up in one commit (C19.6, I13)."""
+    work = await bench.started()
+
+    assert await bench.store.attempts.fail(work.attempt.ref, work.claim, WHY, reason="boom")
+
+    assert not await bench.store.attempts.is_live(work.attempt.ref)
+    assert not await bench.store.attempts.fail(work.attempt.ref, work.claim, WHY, reason="boom")
+    await bench.make_due("run")
+    fresh = await bench.claim_fresh()
+    assert (fresh.attempt.ref.attempt, fresh.claim.engine_attempt) == (2, 2)
+
+
+async def test_a_failed_attempt_with_a_runner_stays(bench: StoreBench) -> None:
+    """An attempt whose runner may live is left as it is and taken over by the next claim (A31)."""
+    work = await bench.started()
+    await bench.bind(work)
+
+    assert await bench.store.attempts.fail(work.attempt.ref, work.claim, WHY, reason="boom")
+
+    assert await bench.rows("select 1 from deepline.cleanup_jobs") == []
+    await bench.make_due("run")
+    wake = await bench.claim_wake()
+    assert wake.adopted
+    assert wake.claim.engine_attempt == 2
+
+
+async def test_an_adopted_attempt_says_so_until_it_parks(bench: StoreBench) -> None:
+    """Whether its runner was started is in doubt until somebody who knows parks it again."""
+    work = await bench.started()
+    await bench.bind(work)
+    await bench.lose_claim(work)
+    wake = await bench.claim_wake()
+    assert wake.adopted
+    await bench.store.attempts.defer(wake.claim, SECOND, WHY)
+    await bench.make_due("run")
+    wake = await bench.claim_wake()
+    assert wake.adopted
+
+    await bench.park(wake)
+
+    await bench.make_due("run")
+    assert not (await bench.claim_wake()).adopted
+
+
+async def test_who_waits_for_an_event_holds_no_sandbox(bench: StoreBench) -> None:
+    """Parking for a time or an event owes the attempt's sandbox its cleanup; for a runner not."""
+    work = await bench.parked()
+    assert await bench.rows("select 1 from deepline.cleanup_jobs") == []
+    await bench.make_due("run")
+    wake = await bench.claim_wake()
+
+    await bench.park(wake, event())
+
+    assert await bench.rows("select sandbox_id from deepline.cleanup_jobs") == [SANDBOX.sandbox_id]
+    assert work.attempt.ref == wake.attempt.ref
+
+
+async def test_a_deferral_of_nothing_wakes_the_lane(bench: StoreBench) -> None:
+    """A run put off by no time is due at once."""
+    work = await bench.started()
+
+    await bench.store.attempts.defer(work.claim, timedelta(0), WHY)
+
+    assert await bench.is_due()
+
+
+async def test_a_claim_carries_the_stores_clock(bench: StoreBench) -> None:
+    """The time of a claim is the database's, and is kept when it is prepared again."""
+    await bench.submit(project_created=False)
+    (pending,) = await bench.claim()
+    now = await bench.row("select clock_timestamp()")
+    assert now - timedelta(seconds=30) < pending.claim.claimed_at <= now
+
+    prepared = await bench.store.attempts.prepare(pending.claim, placement_keys=[], worker="w")
+
+    assert prepared.claim == pending.claim

@@ -13,6 +13,9 @@
 alter table {schema}.attempts set (fillfactor = 70);
 alter table {schema}.runs set (fillfactor = 70);
 
+-- Taken over from a lost claim: whether its runner was started is not known until it parks again.
+alter table {schema}.attempts add column adopted boolean not null default false;
+
 create function {schema}.iso(p_at timestamptz) returns text
 language sql stable parallel safe as $$
     select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')

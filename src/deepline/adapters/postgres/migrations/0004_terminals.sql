@@ -1,5 +1,5 @@
 -- How runs end, and what may end them: terminals, cancels, heartbeats, signals
--- (C09, C11, C20, C21, C32, C34, C64, Q37, Q44, Q51).
+-- (C09, C11, C20, C21, C32, C34, Q37, Q44, Q51).
 
 create function {schema}.terminal_payload(
     p_attempt integer, p_result jsonb, p_why jsonb, p_keep_log_tail boolean, p_at timestamptz)
@@ -256,55 +256,6 @@ begin
         perform {schema}.cancel_task(r.lane, r.task_id);
         perform pg_notify('deepline_cancel', q.run_id), pg_notify('deepline_terminal', q.run_id);
         answer := jsonb_build_object('cancelled', true, 'had_attempt', v_had_attempt);
-        return next;
-    end loop;
-end $$;
-
--- Writes down the sandbox of an attempt. If its fence is lost the sandbox is owed a cleanup in
--- the same commit, even where an earlier search for it by name had found nothing (C64, I50).
-create function {schema}.bind_sandboxes(p_requests jsonb) returns table (answer jsonb)
-language plpgsql as $$
-declare
-    q record;
-    v_now timestamptz := absurd.current_time();
-    v_held boolean;
-    v_operation {schema}.sandbox_operations;
-begin
-    perform {schema}.lock_runs(p_requests);
-    for q in select c.*, coalesce(r.org_id, '') as org_id from jsonb_to_recordset(p_requests) as c(
-        run_id text, attempt integer, lease_token text, operation_key text, provider text,
-        sandbox_id text, routing_domain text, suspension jsonb)
-        left join {schema}.runs r on r.run_id = c.run_id
-    loop
-        v_held := exists (
-            select from {schema}.held_attempt(q.run_id, q.attempt, q.lease_token, '{running}'));
-        insert into {schema}.sandbox_operations as o (
-            operation_key, token, name, provider, org_id, run_id, attempt, state, sandbox_id,
-            routing_domain, bound_at)
-        values (q.operation_key, q.operation_key, q.sandbox_id, q.provider, q.org_id, q.run_id,
-                q.attempt, 'bound', q.sandbox_id, q.routing_domain, v_now)
-        on conflict (operation_key) do update
-           set state = case when o.state = 'deleting' then o.state else 'bound' end,
-               sandbox_id = excluded.sandbox_id, bound_at = coalesce(o.bound_at, v_now),
-               routing_domain = coalesce(excluded.routing_domain, o.routing_domain)
-        returning * into v_operation;
-        insert into {schema}.sandbox_usage (run_id, attempt, org_id, provider, sandbox_id, started_at)
-        values (q.run_id, q.attempt, q.org_id, q.provider, q.sandbox_id, v_now)
-        on conflict do nothing;
-        if v_held then
-            update {schema}.attempts a set suspension = q.suspension, updated_at = v_now
-             where a.run_id = q.run_id and a.attempt = q.attempt;
-        else
-            insert into {schema}.cleanup_jobs (
-                run_id, attempt, org_id, provider, operation_key, sandbox_id, sandbox_name,
-                operation_token, routing_domain)
-            values (q.run_id, q.attempt, q.org_id, q.provider, q.operation_key, q.sandbox_id,
-                    v_operation.name, v_operation.token, v_operation.routing_domain)
-            on conflict (operation_key) do update
-               set sandbox_id = excluded.sandbox_id, routing_domain = excluded.routing_domain,
-                   done_at = null, due_at = v_now;
-        end if;
-        answer := jsonb_build_object('held', v_held);
         return next;
     end loop;
 end $$;

@@ -1,4 +1,4 @@
--- Claiming work, and an attempt's life until its end (C12, C13, C17, C29, C53, C54, Q31, Q38).
+-- Claiming work: admission, claims, and what preparing a run finds (C12, C13, C14, Q31, Q38).
 
 -- Lets as many queued runs of the lane become due as a claim has room for, fair by organisation:
 -- lowest (runs in flight of the organisation + position within it) first, then age (Q38). What is
@@ -71,27 +71,29 @@ begin
     using v_admitted, v_now;
 end $$;
 
--- What to do about the attempts whose claim was lost. If a runner may have started, the attempt
--- goes on, waiting, under a lease its old holder does not know. Otherwise it is given up.
+-- What to do about attempts that run without their claim. If a runner may have started, the
+-- attempt goes on, waiting, under a lease its old holder does not know. Otherwise it is given up.
 create function {schema}.take_over(p_run_ids text[], p_claims jsonb, p_owner text) returns void
 language plpgsql as $$
 declare
     v_lost record;
 begin
     for v_lost in
-        select a.run_id, a.attempt, a.suspension is not null as may_have_started, a.worker
+        select a.run_id, a.attempt, a.worker,
+               a.suspension is not null or a.runner_terminal is not null as may_have_started
           from jsonb_to_recordset(p_claims) as c(
                    run_id text, engine_attempt integer, max_engine_attempts integer)
           join {schema}.runs r on r.run_id = c.run_id
           join {schema}.launches l on l.run_id = r.run_id
           join {schema}.attempts a on a.run_id = r.run_id and a.attempt = r.attempt
          where r.run_id = any (p_run_ids) and r.terminal_at is null and a.status = 'running'
-           and a.claim_owner is distinct from p_owner
+           and (a.claim_owner is distinct from p_owner
+                or a.suspension is not null or a.runner_terminal is not null)
            and c.engine_attempt <= coalesce(c.max_engine_attempts, c.engine_attempt)
     loop
         if v_lost.may_have_started then
             update {schema}.attempts a
-               set status = 'waiting', lease_token = gen_random_uuid()::text,
+               set status = 'waiting', adopted = true, lease_token = gen_random_uuid()::text,
                    updated_at = clock_timestamp()
              where a.run_id = v_lost.run_id and a.attempt = v_lost.attempt;
             update {schema}.runs r set status = 'waiting' where r.run_id = v_lost.run_id;
@@ -174,9 +176,10 @@ begin
                end as kind
           from rows from (jsonb_to_recordset(p_claims) as (
                    run_id text, task_id uuid, engine_run_id uuid, engine_attempt integer,
-                   max_engine_attempts integer))
+                   max_engine_attempts integer, claimed_at text))
                with ordinality as c(
-                   run_id, task_id, engine_run_id, engine_attempt, max_engine_attempts, n)
+                   run_id, task_id, engine_run_id, engine_attempt, max_engine_attempts,
+                   claimed_at, n)
           left join {schema}.runs r on r.run_id = c.run_id
           left join {schema}.launches l on l.run_id = r.run_id
           left join {schema}.attempts a on a.run_id = r.run_id and a.attempt = r.attempt),
@@ -198,12 +201,13 @@ begin
          where f.kind = 'wake' and a.run_id = f.run_id and a.attempt = f.attempt)
     select jsonb_build_object(
         'kind', f.kind, 'launch', f.launch, 'status', f.status,
+        'adopted', coalesce((f.newest).adopted, false),
         'attempt', case when f.kind = 'fresh' then {schema}.attempt_json(b.a)
                         when (f.newest).run_id is not null then {schema}.attempt_json(f.newest) end,
         'claim', jsonb_build_object(
             'run_id', f.run_id, 'lane', p_lane, 'task_id', f.task_id, 'owner', p_owner,
             'engine_run_id', f.engine_run_id, 'engine_attempt', f.engine_attempt,
-            'max_engine_attempts', f.max_engine_attempts))
+            'max_engine_attempts', f.max_engine_attempts, 'claimed_at', f.claimed_at))
       from found f
       left join begun b on f.kind = 'fresh' and (b.a).run_id = f.run_id
      order by f.n;
@@ -221,7 +225,8 @@ begin
     select jsonb_agg(jsonb_build_object(
         'run_id', coalesce(c.params ->> 'run_id', ''), 'task_id', c.task_id,
         'engine_run_id', c.run_id, 'engine_attempt', c.attempt,
-        'max_engine_attempts', c.params -> 'max_engine_attempts'))
+        'max_engine_attempts', c.params -> 'max_engine_attempts',
+        'claimed_at', {schema}.iso(absurd.current_time())))
       into v_claims
       from absurd.claim_task(p_lane, p_owner, p_lease_s, p_quantity) c;
     update {schema}.lanes l set last_claim_at = absurd.current_time()
@@ -234,170 +239,4 @@ begin
         return query select * from {schema}.prepare(
             p_lane, p_owner, p_worker, p_placement_keys, v_claims, false);
     end if;
-end $$;
-
--- The attempt as it stands if its holder may still write: newest, live as asked, run not ended.
-create function {schema}.held_attempt(
-    p_run_id text, p_attempt integer, p_lease_token text, p_statuses text[])
-returns setof {schema}.attempts language sql stable rows 1 as $$
-    select a.* from {schema}.attempts a
-      join {schema}.runs r on r.run_id = a.run_id and r.attempt = a.attempt
-     where a.run_id = p_run_id and a.attempt = p_attempt and a.lease_token = p_lease_token
-       and a.status = any (p_statuses) and r.terminal_at is null
-$$;
-
--- Is there a signal for this wait, not taken yet or taken by this very wait before?
-create function {schema}.signal_waits(p_run_id text, p_suspension jsonb) returns boolean
-language sql stable as $$
-    select p_suspension ->> 'kind' = 'integration_event' and exists (
-        select from {schema}.signals s
-         where s.run_id = p_run_id and s.event_key = p_suspension ->> 'eventKey'
-           and (s.claimed_boundary_id = p_suspension ->> 'boundaryId'
-                or s.claimed_at is null
-                   and coalesce(s.boundary_id, p_suspension ->> 'boundaryId')
-                       = p_suspension ->> 'boundaryId'))
-$$;
-
--- Parks attempts: waiting, and the engine run asleep until its due time. What could have woken it
--- locks the run's row too, so it is either seen here or finds the engine run asleep.
-create function {schema}.park(p_requests jsonb) returns table (answer jsonb)
-language plpgsql as $$
-declare
-    q record;
-    a {schema}.attempts;
-    v_now timestamptz := absurd.current_time();
-    v_due timestamptz;
-begin
-    perform {schema}.lock_runs(p_requests);
-    for q in select * from jsonb_to_recordset(p_requests) as (
-        run_id text, attempt integer, lease_token text, lane text, engine_run_id uuid, owner text,
-        suspension jsonb, checkpoint jsonb, silence jsonb, until timestamptz, why jsonb)
-    loop
-        select * into a from {schema}.held_attempt(
-            q.run_id, q.attempt, q.lease_token, '{running,waiting}');
-        if a.run_id is null or not {schema}.claim_is_held(q.lane, q.engine_run_id, q.owner) then
-            answer := jsonb_build_object('held', false);
-            return next;
-            continue;
-        end if;
-        v_due := q.until;
-        if a.runner_terminal is not null
-            or q.silence is not null
-                and q.silence ->> 'heartbeatIdentity' is distinct from
-                    {schema}.heartbeat_identity(a.heartbeat_at, a.heartbeat_seq)
-            or {schema}.signal_waits(q.run_id, q.suspension)
-        then
-            v_due := v_now;
-        end if;
-        update {schema}.attempts t
-           set status = 'waiting', suspension = q.suspension, checkpoint = q.checkpoint,
-               silence = q.silence, claim_owner = null, updated_at = v_now
-         where t.run_id = q.run_id and t.attempt = q.attempt;
-        update {schema}.runs r set status = 'waiting'
-         where r.run_id = q.run_id and r.status <> 'waiting';
-        perform absurd.schedule_run(q.lane, q.engine_run_id, v_due);
-        if v_due <= v_now then
-            perform pg_notify('deepline_wake', q.lane);
-        end if;
-        perform {schema}.note(q.run_id, q.attempt, q.why, true);
-        answer := jsonb_build_object('held', true, 'until', {schema}.iso(v_due));
-        return next;
-    end loop;
-end $$;
-
-create function {schema}.resume(p_requests jsonb) returns table (answer jsonb)
-language plpgsql as $$
-declare
-    q record;
-    v_held boolean;
-begin
-    perform {schema}.lock_runs(p_requests);
-    for q in select * from jsonb_to_recordset(p_requests) as (
-        run_id text, attempt integer, lease_token text, lane text, engine_run_id uuid, owner text)
-    loop
-        v_held := exists (
-            select from {schema}.held_attempt(q.run_id, q.attempt, q.lease_token, '{waiting}'))
-            and {schema}.claim_is_held(q.lane, q.engine_run_id, q.owner);
-        if v_held then
-            update {schema}.attempts t
-               set status = 'running', claim_owner = q.owner, silence = null,
-                   updated_at = absurd.current_time()
-             where t.run_id = q.run_id and t.attempt = q.attempt;
-            update {schema}.runs r set status = 'running' where r.run_id = q.run_id;
-        end if;
-        answer := jsonb_build_object('held', v_held);
-        return next;
-    end loop;
-end $$;
-
-create function {schema}.defer(p_requests jsonb) returns table (answer jsonb)
-language plpgsql as $$
-declare
-    q record;
-    v_held boolean;
-begin
-    perform {schema}.lock_runs(p_requests);
-    for q in select * from jsonb_to_recordset(p_requests) as (
-        run_id text, lane text, engine_run_id uuid, owner text, delay_s double precision, why jsonb)
-    loop
-        v_held := {schema}.claim_is_held(q.lane, q.engine_run_id, q.owner);
-        if v_held then
-            perform absurd.schedule_run(
-                q.lane, q.engine_run_id, absurd.current_time() + make_interval(secs => q.delay_s));
-            perform {schema}.note(r.run_id, r.attempt, q.why, true)
-               from {schema}.runs r where r.run_id = q.run_id;
-        end if;
-        answer := jsonb_build_object('held', v_held);
-        return next;
-    end loop;
-end $$;
-
--- Retires attempts before their play started. With `bound_s` it is a deferral through a token
--- outage: within the bound the start of the outage is handed on, past it nothing is written.
-create function {schema}.retire(p_requests jsonb) returns table (answer jsonb)
-language plpgsql as $$
-declare
-    q record;
-    a {schema}.attempts;
-    v_now timestamptz := absurd.current_time();
-    v_outage timestamptz;
-begin
-    perform {schema}.lock_runs(p_requests);
-    for q in select * from jsonb_to_recordset(p_requests) as (
-        run_id text, attempt integer, lease_token text, lane text, engine_run_id uuid, owner text,
-        reason text, delay_s double precision, bound_s double precision, why jsonb)
-    loop
-        select * into a from {schema}.held_attempt(
-            q.run_id, q.attempt, q.lease_token, '{running}');
-        v_outage := case when q.bound_s is not null then coalesce(a.outage_started_at, v_now) end;
-        if a.run_id is null or not {schema}.claim_is_held(q.lane, q.engine_run_id, q.owner) then
-            answer := jsonb_build_object('outcome', 'lost');
-        elsif v_now - v_outage >= make_interval(secs => q.bound_s) then
-            answer := jsonb_build_object(
-                'outcome', 'exhausted', 'outage_started_at', {schema}.iso(v_outage));
-        else
-            perform {schema}.give_up(q.run_id, q.attempt, q.reason, v_outage, q.why);
-            perform absurd.schedule_run(
-                q.lane, q.engine_run_id, v_now + make_interval(secs => q.delay_s));
-            answer := jsonb_build_object(
-                'outcome', 'retired', 'outage_started_at', {schema}.iso(v_outage));
-        end if;
-        return next;
-    end loop;
-end $$;
-
-create function {schema}.token_obtained(p_requests jsonb) returns table (answer jsonb)
-language plpgsql as $$
-begin
-    perform {schema}.lock_runs(p_requests);
-    with over as (
-        update {schema}.attempts a set outage_started_at = null
-          from jsonb_to_recordset(p_requests) as q(
-                   run_id text, attempt integer, lease_token text)
-         where a.run_id = q.run_id and a.attempt = q.attempt and a.lease_token = q.lease_token
-           and a.status in ('running', 'waiting') and a.outage_started_at is not null
-        returning a.run_id, a.attempt)
-    update {schema}.runs r set outage_started_at = null
-      from over where r.run_id = over.run_id and r.attempt = over.attempt;
-    return query select 'null'::jsonb from jsonb_array_elements(p_requests);
 end $$;
