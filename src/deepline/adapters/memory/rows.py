@@ -135,6 +135,10 @@ class OutboxRow:
         """True while it still is to be delivered."""
         return self.delivered_at is None and self.dead_at is None
 
+    def is_due(self, now: datetime) -> bool:
+        """True when it is to be delivered now."""
+        return self.open and self.due_at <= now
+
 
 @attrs.frozen
 class OutboxLeaseRow:
