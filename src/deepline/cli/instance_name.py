@@ -1,4 +1,4 @@
-"""Names of processes: unique per start, whatever the host is called and whichever pid it has (F16)."""
+"""Names of processes: unique per start, though host names and process numbers repeat (F16)."""
 
 import os
 import random

@@ -1,7 +1,7 @@
 """What a process says of itself: its telemetry, and the snapshot that metrics are rendered from."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import attrs
@@ -35,10 +35,14 @@ class Observed:
     clock: SystemClock
     snapshot: Callable[[], SchedulerSnapshot] = _nothing
 
+    def now(self) -> SchedulerSnapshot:
+        """The snapshot at this moment."""
+        return self.snapshot()
+
 
 @contextmanager
 def observed_process(
-    settings: ProcessSettings, labels: SchedulerLabels, secrets: Iterator[str] | list[str]
+    settings: ProcessSettings, labels: SchedulerLabels, secrets: Iterable[str]
 ) -> Iterator[Observed]:
     """Telemetry for the length of a block; `secrets` are masked wherever they turn up."""
     clock = SystemClock()
@@ -51,7 +55,7 @@ def observed_process(
         least=settings.log_level,
     )
     seen = Observed(telemetry=ProcessTelemetry(lines, metrics, clock), metrics=metrics, clock=clock)
-    metrics.registry.register(SchedulerSeries(labels, lambda: seen.snapshot()))
+    metrics.registry.register(SchedulerSeries(labels, seen.now))
     metrics.registry.register(ProcessResources(machine=labels.worker_name))
     undo = forward_standard_logs(lines)
     try:

@@ -1,6 +1,6 @@
 """Opening the store of record for a role: schema check, pool, ports (C02, C03)."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 import attrs
@@ -26,7 +26,7 @@ class OpenedStore:
 
     ports: PostgresStore
     counts: Callable[[], PoolCounts]
-    probe: Callable[[], Awaitable[None]]
+    probe: Callable[[], Coroutine[object, object, None]]
 
 
 async def check_schema(settings: StoreSettings) -> None:

@@ -1,6 +1,5 @@
 """The sandbox providers that a worker's settings name (C01.6, Q05)."""
 
-import os
 import secrets
 import sys
 from collections.abc import Mapping
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from deepline.adapters.local import LocalProvider
 from deepline.cli.failures import CommandFailed
+from deepline.cli.home import Home, kept
 from deepline.cli.settings.worker import WorkerRole
 from deepline.ports.sandbox_provider import SandboxProvider
 
@@ -24,9 +24,11 @@ def make_providers(role: WorkerRole) -> Mapping[str, SandboxProvider]:
 
 
 def _local(role: WorkerRole) -> LocalProvider:
+    home = Home(role.process.home)
+    home.prepare()
     return LocalProvider(
         root=role.sandboxes,
-        org=machine_identity(role.process.home),
+        org=machine_identity(home.path),
         isolation=role.isolation,
         python=Path(sys.executable),
     )
@@ -37,15 +39,4 @@ def machine_identity(home: Path) -> str:
 
     Not the host's name: a container that starts again under another name still has the directory.
     """
-    home.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
-    kept = home / "machine"
-    if not kept.exists():
-        mine = home / f"machine.{secrets.token_hex(4)}"
-        mine.write_text(f"local-{secrets.token_hex(6)}\n", encoding="ascii")
-        try:
-            os.link(mine, kept)
-        except FileExistsError:
-            pass  # another process of this machine was quicker, and its answer holds
-        finally:
-            mine.unlink()
-    return kept.read_text(encoding="ascii").strip()
+    return kept(home / "machine", lambda: f"local-{secrets.token_hex(6)}", mode=0o644)

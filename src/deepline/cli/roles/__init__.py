@@ -1,1 +1,1 @@
-"""The roles of a deployment: each serves until it is asked to stop, in a process of its own or not."""
+"""The roles of a deployment: each serves until it is asked to stop."""

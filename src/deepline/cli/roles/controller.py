@@ -16,7 +16,8 @@ from deepline.adapters.telemetry import SchedulerLabels
 from deepline.cli.health_endpoint import Health, listening_on, serve_health
 from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import Observed, observed_process, snapshot_of
-from deepline.cli.opened_store import CHANNEL, OpenedStore, check_schema, opened_store
+from deepline.cli.opened_store import CHANNEL, check_schema, opened_store
+from deepline.cli.outside import Outside
 from deepline.cli.settings.controller import ControllerRole
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.outbox_projector import RUNS_PER_WAVE, OutboxProjector
@@ -77,33 +78,27 @@ class Controller:
         )
 
 
-def make_controller(
-    role: ControllerRole,
-    name: str,
-    store: OpenedStore,
-    client: LimitedClient,
-    seen: Observed,
-    chance: random.Random,
-) -> Controller:
+def make_controller(role: ControllerRole, name: str, outside: Outside) -> Controller:
     """Wire a controller over an open store."""
     credentials = TokenCredentials(
         internal_token=role.internal_token, front_door_bypass=role.front_door_bypass
     )
+    seen, outbox = outside.seen, outside.store.ports.outbox
     dispatcher = Dispatcher(
-        outbox=store.ports.outbox,
-        ledger=HttpLedger(client, credentials),
+        outbox=outbox,
+        ledger=HttpLedger(outside.client, credentials),
         clock=seen.clock,
         telemetry=seen.telemetry,
         limits=role.limits,
         owner=name,
     )
     projector = OutboxProjector(
-        outbox=store.ports.outbox,
+        outbox=outbox,
         dispatcher=dispatcher,
         telemetry=seen.telemetry,
         limits=role.limits,
     )
-    return Controller(role=role, name=name, projector=projector, seen=seen, chance=chance)
+    return Controller(role=role, name=name, projector=projector, seen=seen, chance=outside.chance)
 
 
 async def serve_controller(
@@ -125,7 +120,8 @@ async def serve_controller(
                 opened_store(role.store, role.limits, seen.telemetry, who=name) as store,
                 LimitedClient() as client,
             ):
-                controller = make_controller(role, name, store, client, seen, chance)
+                outside = Outside(store=store, client=client, seen=seen, chance=chance)
+                controller = make_controller(role, name, outside)
                 seen.snapshot = lambda: snapshot_of(store.counts())
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(serve_health, bound, controller.health, seen.metrics.render)

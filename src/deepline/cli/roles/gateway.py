@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping
 
+import attrs
 import trio
 from starlette.applications import Starlette
 
@@ -30,7 +31,7 @@ from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import keep_running
 
 
-async def serve_gateway_role(
+async def serve_gateway(
     role: GatewayRole, stop: Stop, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Serve until `stop` is requested and the requests in hand are answered; reports the URL.
@@ -46,29 +47,54 @@ async def serve_gateway_role(
             await check_schema(role.store)
             async with opened_store(role.store, role.limits, seen.telemetry, who=name) as store:
                 seen.snapshot = lambda: snapshot_of(store.counts())
-                await serve_gateway_on(
-                    bound, role, keys, store, seen, environment(), stop, task_status=task_status
+                gateway = Gateway(
+                    role=role,
+                    bound=bound,
+                    keys=keys,
+                    store=store,
+                    seen=seen,
+                    secrets=environment(),
                 )
+                await gateway.serve(stop, task_status=task_status)
 
 
-async def serve_gateway_on(
-    bound: BoundListeners,
-    role: GatewayRole,
-    keys: SigningKeys,
-    store: OpenedStore,
-    seen: Observed,
-    secrets: Mapping[str, str],
-    stop: Stop,
-    *,
-    task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Serve on listeners opened before; `secrets` is where plays' named secrets are looked up."""
-    chance = random.SystemRandom()
-    hints = RunHints()
-    app = make_app(role, bound.url, keys, store, seen, hints, secrets)
+@attrs.frozen(kw_only=True, eq=False)
+class Gateway:
+    """A gateway over an open store, on listeners opened before.
 
-    async def hear() -> None:
-        await store.ports.engine.listen(
+    `secrets` is where the secrets that plays name are looked up.
+    """
+
+    role: GatewayRole
+    bound: BoundListeners
+    keys: SigningKeys
+    store: OpenedStore
+    seen: Observed
+    secrets: Mapping[str, str] = attrs.field(repr=False)
+    hints: RunHints = attrs.field(factory=RunHints)
+
+    async def serve(
+        self, stop: Stop, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve until `stop` is requested and the requests in hand are answered."""
+        telemetry, url = self.seen.telemetry, self.bound.url
+        telemetry.info(CHANNEL, "gateway_started", url=url)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_hearing)
+            await serve_bound(
+                self.app(), self.bound, shutdown_trigger=stop.wait, task_status=task_status
+            )
+            nursery.cancel_scope.cancel(reason="the gateway has stopped")
+        telemetry.info(CHANNEL, "gateway_stopped", url=url)
+
+    async def _keep_hearing(self) -> None:
+        await keep_running(
+            "hints", self._hear, telemetry=self.seen.telemetry, chance=random.SystemRandom()
+        )
+
+    async def _hear(self) -> None:
+        hints = self.hints
+        await self.store.ports.engine.listen(
             Wakeups(
                 lane_woken=lambda _: None,
                 run_cancelled=hints.poke,
@@ -77,30 +103,13 @@ async def serve_gateway_on(
             )
         )
 
-    async def heard() -> None:
-        await keep_running("hints", hear, telemetry=seen.telemetry, chance=chance)
+    def app(self) -> Starlette:
+        """The application; the bound address is pinned into launches unless another is set."""
+        return create_app(self._ports(), self._settings(), self.keys)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(heard)
-        seen.telemetry.info(CHANNEL, "gateway_started", url=bound.url)
-        await serve_bound(app, bound, shutdown_trigger=stop.wait, task_status=task_status)
-        nursery.cancel_scope.cancel(reason="the gateway has stopped")
-    seen.telemetry.info(CHANNEL, "gateway_stopped", url=bound.url)
-
-
-def make_app(
-    role: GatewayRole,
-    url: str,
-    keys: SigningKeys,
-    store: OpenedStore,
-    seen: Observed,
-    hints: RunHints,
-    secrets: Mapping[str, str],
-) -> Starlette:
-    """The application over an open store; `url` is pinned into launches unless one is set."""
-    ports = store.ports
-    return create_app(
-        GatewayPorts(
+    def _ports(self) -> GatewayPorts:
+        ports = self.store.ports
+        return GatewayPorts(
             launches=ports.launches,
             admission=ports.admission,
             attempts=ports.attempts,
@@ -112,17 +121,20 @@ def make_app(
             receipts=ports.receipts,
             signals=ports.signals,
             api_keys=ports.api_keys,
-            secrets=EnvironmentSecrets(secrets),
-            hints=hints,
-            poke=hints.poke,
-            probe=store.probe,
-            metrics=seen.metrics.render,
-            clock=seen.clock,
-            telemetry=seen.telemetry,
+            secrets=EnvironmentSecrets(self.secrets),
+            hints=self.hints,
+            poke=self.hints.poke,
+            probe=self.store.probe,
+            metrics=self.seen.metrics.render,
+            clock=self.seen.clock,
+            telemetry=self.seen.telemetry,
             chance=random.SystemRandom(),
-        ),
-        GatewaySettings(
-            base_url=role.public_url or url,
+        )
+
+    def _settings(self) -> GatewaySettings:
+        role = self.role
+        return GatewaySettings(
+            base_url=role.public_url or self.bound.url,
             internal_token=role.internal_token,
             limits=role.limits,
             production=role.process.production,
@@ -132,9 +144,7 @@ def make_app(
             release_id=role.release_id,
             queue_suffix=role.queue_suffix,
             scheduler_schema=role.store.schema,
-        ),
-        keys,
-    )
+        )
 
 
 def read_keys(role: GatewayRole) -> SigningKeys:

@@ -2,7 +2,6 @@
 
 import random
 
-import attrs
 import trio
 
 from deepline.adapters.http.executor_tokens import HttpExecutorTokens, TokenCredentials
@@ -13,8 +12,9 @@ from deepline.adapters.telemetry import SchedulerLabels
 from deepline.cli.failures import CommandFailed
 from deepline.cli.health_endpoint import Health, listening_on, serve_health
 from deepline.cli.instance_name import instance_name
-from deepline.cli.observability import Observed, observed_process, snapshot_of
-from deepline.cli.opened_store import OpenedStore, check_schema, opened_store
+from deepline.cli.observability import observed_process, snapshot_of
+from deepline.cli.opened_store import check_schema, opened_store
+from deepline.cli.outside import Outside
 from deepline.cli.providers import make_providers
 from deepline.cli.settings.worker import WorkerRole, lane_of
 from deepline.core.model.identity import Lane
@@ -43,7 +43,7 @@ async def serve_worker(
     chance = random.SystemRandom()
     name = instance_name(role.name, chance)
     process = role.process
-    with observed_process(process, _labels(role, name), _secrets(role)) as seen:
+    with observed_process(process, scheduler_labels(role, name), _secrets(role)) as seen:
         async with listening_on(process.metrics_host, process.metrics_port) as bound:
             await check_schema(role.store)
             async with (
@@ -51,7 +51,8 @@ async def serve_worker(
                 LimitedClient() as client,
             ):
                 await check_receipt_gateway(role, client)
-                worker = make_worker(role, name, store, client, seen, chance)
+                outside = Outside(store=store, client=client, seen=seen, chance=chance)
+                worker = make_worker(role, name, outside)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(
                         serve_health, bound, lambda: worker_health(worker), seen.metrics.render
@@ -66,22 +67,16 @@ async def _serve(worker: Worker, stop: Stop, name: str, task_status: trio.TaskSt
         task_status.started(name)
 
 
-def make_worker(
-    role: WorkerRole,
-    name: str,
-    store: OpenedStore,
-    client: LimitedClient,
-    seen: Observed,
-    chance: random.Random,
-) -> Worker:
+def make_worker(role: WorkerRole, name: str, outside: Outside) -> Worker:
     """Wire a worker over an open store. Raises `CommandFailed` for a provider we have not."""
+    store, seen, chance = outside.store, outside.seen, outside.chance
     ports, clock = store.ports, seen.clock
     providers = make_providers(role)
     credentials = TokenCredentials(
         internal_token=role.internal_token, front_door_bypass=role.front_door_bypass
     )
     tokens = HttpExecutorTokens(
-        client,
+        outside.client,
         credentials,
         limits=role.limits,
         clock=clock,
@@ -115,7 +110,7 @@ def make_worker(
             backend=backend,
             telemetry=seen.telemetry,
             clock=clock,
-            ledger=HttpLedger(client, credentials),
+            ledger=HttpLedger(outside.client, credentials),
             providers=providers,
         ),
         settings=WorkerSettings(
@@ -185,7 +180,8 @@ async def check_receipt_gateway(role: WorkerRole, client: LimitedClient) -> None
     )
 
 
-def _labels(role: WorkerRole, name: str) -> SchedulerLabels:
+def scheduler_labels(role: WorkerRole, name: str) -> SchedulerLabels:
+    """The base labels of this worker's series."""
     lane, release_id = lane_of(role)
     return SchedulerLabels(
         schema=role.store.schema,

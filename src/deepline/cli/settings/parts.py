@@ -1,7 +1,7 @@
 """The settings that several roles share: the store, the process, the limits."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from deepline.core.limits import Limits
 
 SCHEMA = "deepline"
 PRODUCTION_SCHEMA = SCHEMA
-_SECOND = timedelta(seconds=1)
-_MILLISECOND = timedelta(milliseconds=1)
+SECOND = timedelta(seconds=1)
+MILLISECOND = timedelta(milliseconds=1)
 
 
 def masked(_: object) -> str:
@@ -93,50 +93,32 @@ def default_home(environment: Mapping[str, str], *, root: bool | None = None) ->
 def read_limits(reader: Reader) -> Limits:
     """The bounds of the runtime; what cannot work together is noted sentence by sentence."""
     base = Limits()
-    limits = attrs.evolve(
-        base,
-        heartbeat_divisor=reader.whole(
+    whole, length = reader.whole, reader.length
+    limits = Limits(
+        claim_lease=length("RUNTIME_CLAIM_LEASE_SECONDS", base.claim_lease, unit=SECOND),
+        heartbeat_divisor=whole(
             "RUNTIME_CLAIM_HEARTBEAT_DIVISOR", base.heartbeat_divisor, least=1, most=1_000
         ),
-        max_engine_attempts=reader.whole(
+        max_engine_attempts=whole(
             "ABSURD_PLAY_RUN_MAX_ATTEMPTS", base.max_engine_attempts, least=1, most=1_000
         ),
-        **{
-            field: reader.length(name, read(base), unit=unit)
-            for name, field, read, unit in _LENGTHS
-        },
+        token_request=length(
+            "ATTEMPT_EXECUTOR_TOKEN_MINT_TIMEOUT_MS", base.token_request, unit=MILLISECOND
+        ),
+        token_outage_max=length(
+            "ABSURD_EXECUTOR_TOKEN_OUTAGE_MAX_MS", base.token_outage_max, unit=MILLISECOND
+        ),
+        token_outage_delay=length(
+            "ABSURD_EXECUTOR_TOKEN_OUTAGE_DEFER_SECONDS", base.token_outage_delay, unit=SECOND
+        ),
+        sandbox_delete=length(
+            "ABSURD_SANDBOX_GC_TIMEOUT_MS", base.sandbox_delete, unit=MILLISECOND
+        ),
+        drain=length("DEEPLINE_DRAIN_SECONDS", base.drain, unit=SECOND),
+        detached_ceiling=length(
+            "DEEPLINE_DETACHED_CEILING_SECONDS", base.detached_ceiling, unit=SECOND
+        ),
     )
     for sentence in limits.violations():
         reader.wrong(sentence)
     return limits
-
-
-_LENGTHS: Sequence[tuple[str, str, Callable[[Limits], timedelta], timedelta]] = (
-    ("RUNTIME_CLAIM_LEASE_SECONDS", "claim_lease", lambda at: at.claim_lease, _SECOND),
-    (
-        "ATTEMPT_EXECUTOR_TOKEN_MINT_TIMEOUT_MS",
-        "token_request",
-        lambda at: at.token_request,
-        _MILLISECOND,
-    ),
-    (
-        "ABSURD_EXECUTOR_TOKEN_OUTAGE_MAX_MS",
-        "token_outage_max",
-        lambda at: at.token_outage_max,
-        _MILLISECOND,
-    ),
-    (
-        "ABSURD_EXECUTOR_TOKEN_OUTAGE_DEFER_SECONDS",
-        "token_outage_delay",
-        lambda at: at.token_outage_delay,
-        _SECOND,
-    ),
-    ("ABSURD_SANDBOX_GC_TIMEOUT_MS", "sandbox_delete", lambda at: at.sandbox_delete, _MILLISECOND),
-    ("DEEPLINE_DRAIN_SECONDS", "drain", lambda at: at.drain, _SECOND),
-    (
-        "DEEPLINE_DETACHED_CEILING_SECONDS",
-        "detached_ceiling",
-        lambda at: at.detached_ceiling,
-        _SECOND,
-    ),
-)

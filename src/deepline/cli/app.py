@@ -1,0 +1,89 @@
+"""The `deepline` command line: its help, and how its commands end."""
+
+import difflib
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import version as installed_version
+
+from cyclopts import App, CycloptsError, Group
+
+from deepline.cli.catalogue import ENTRIES, GROUPS, NAMES
+from deepline.cli.exit_codes import ExitCode
+from deepline.cli.failures import judge
+
+DISTRIBUTION = "deepline-runtime"
+_HELP = "Run plays in sandboxes for minutes or hours, and end every run exactly once."
+_EPILOGUE = """\
+Examples:
+
+    deepline up                     everything on this machine, ready in seconds
+    deepline doctor                 what is missing, and what to do about it
+    deepline migrate                your own Postgres (WORKFLOW_RUNTIME_POSTGRES)
+    deepline keys create --label laptop
+
+Settings come from the environment: docs/operations/settings.md.
+Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused to start,
+4 something outside does not answer, 130 ended by a second signal.
+Put --debug anywhere to see the traceback of a failure.
+"""
+
+
+def version() -> str:
+    """The installed release."""
+    return installed_version(DISTRIBUTION)
+
+
+def make_app(named: str | None = None) -> App:
+    """The command line. Only the command called `named` is loaded; help needs the table alone."""
+    app = App(
+        name="deepline",
+        help=_HELP,
+        help_epilogue=_EPILOGUE,
+        help_format="plaintext",
+        version=version,
+        result_action="return_value",
+    )
+    groups = {name: Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
+    for entry in ENTRIES:
+        # A command that is run brings its own, longer help.
+        own = {} if entry.name == named else {"help": entry.summary}
+        app.command(
+            entry.target, name=entry.name, group=groups[entry.group], help_epilogue="", **own
+        )
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; returns the exit code. Failures become one line on stderr."""
+    debug = "--debug" in arguments
+    tokens = [argument for argument in arguments if argument != "--debug"]
+    named = tokens[0] if tokens else None
+    if named and not named.startswith("-") and named not in NAMES:
+        return _refuse(ExitCode.USAGE, f"there is no command {named!r}{_nearest(named)}")
+    try:
+        ended = make_app(named)(tokens, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        return _refuse(ExitCode.USAGE, f"{error} Try `deepline {named or ''} --help`.")
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the last place that can make it a line
+        if debug:
+            traceback.print_exception(error)
+        verdict = judge(error)
+        return _refuse(verdict.code, verdict.line)
+    return ended if isinstance(ended, int) else ExitCode.DONE
+
+
+def _nearest(named: str) -> str:
+    near = difflib.get_close_matches(named, NAMES, n=1)
+    return f"; did you mean `deepline {near[0]}`?" if near else "; `deepline --help` lists them"
+
+
+def _refuse(code: ExitCode, line: str) -> int:
+    print(f"deepline: {_one_line(line)}", file=sys.stderr)
+    return code
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
