@@ -32,9 +32,9 @@ from deepline.core.model.why import Why
 class Situation(enum.StrEnum):
     """Where the attempt stands with respect to a detached runner (A4).
 
-    `FRESH`: no runner was started by this attempt. `WAKE`: the attempt was claimed as a parked
-    wake of a detached runner and still is `waiting`. `HANDOFF`: this execution started the
-    runner and could not park.
+    `FRESH`: no runner of this attempt can be alive, which is also so after a sleep or an event
+    woke it. `WAKE`: the attempt was claimed as a parked wake of a detached runner and still is
+    `waiting`. `HANDOFF`: this execution started the runner and could not park.
     """
 
     FRESH = "fresh"
