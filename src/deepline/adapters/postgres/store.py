@@ -62,3 +62,4 @@ async def open_store(
             )
         finally:
             steps.stop()
+            carriers.cancel_scope.cancel()
