@@ -103,15 +103,15 @@ class OutboxContract:
         assert [fact.seq for fact in again.facts] == [2, 3, 4]
         assert again.attempts == 1
 
-    async def test_a_dead_letter_holds_up_its_run(self, stores: Stores) -> None:
-        """A fact that nobody takes stays visible, and no fact of its run overtakes it (I21)."""
+    async def test_a_dead_letter_blocks_those_behind_it(self, stores: Stores) -> None:
+        """A fact that nobody takes stays visible, and nothing overtakes it (C26.2, I21)."""
         scene = await Scene.on(stores)
         await self._ended(scene)
 
         lease = await self._lease(scene)
         assert await stores.outbox.failed(lease, error="refused", delay=LATER, dead=True)
 
-        await stores.advance(2 * LATER)
+        await stores.advance(LATER + timedelta(seconds=1))
         assert await self._try(scene) is None
         assert await self._due(scene) == []
         evidence = await stores.runs.evidence(RUN, None)

@@ -11,7 +11,7 @@ from deepline.ports.outbox import OutboxLease
 
 
 class MemoryOutbox(Port):
-    """Each run's facts; one that was put off, or is a dead letter, holds up those behind it."""
+    """Each run's facts; one that is put off, or is a dead letter, holds up what follows it."""
 
     async def lease_due(
         self, owner: str, *, runs: int, lease: timedelta, facts_per_run: int
@@ -45,13 +45,16 @@ class MemoryOutbox(Port):
     def _undelivered(self, run_id: RunId) -> list[OutboxRow]:
         return [row for row in self.world.outbox.get(run_id, ()) if row.delivered_at is None]
 
+    def _open(self, run_id: RunId) -> list[OutboxRow]:
+        return [row for row in self.world.outbox.get(run_id, ()) if row.open]
+
     def _first_due(self, run_id: RunId, now: datetime) -> OutboxRow | None:
         """The run's next fact, if it is due, nobody holds the run and its launch is known."""
         held = self.world.outbox_leases.get(run_id)
         if run_id not in self.world.launches or (held is not None and held.expires_at > now):
             return None
         first = next(iter(self._undelivered(run_id)), None)
-        return first if first is not None and _is_due(first, now) else None
+        return first if first is not None and first.is_due(now) else None
 
     def _lease(
         self, run_id: RunId, owner: str, now: datetime, lease: timedelta, facts_per_run: int
@@ -61,7 +64,7 @@ class MemoryOutbox(Port):
             return None
         rows: list[OutboxRow] = []
         for row in self._undelivered(run_id)[:facts_per_run]:
-            if not _is_due(row, now):
+            if not row.is_due(now):
                 break
             rows.append(row)
         self.world.outbox_leases[run_id] = OutboxLeaseRow(owner, now + lease)
@@ -88,13 +91,12 @@ class MemoryOutbox(Port):
             if not self._release(lease):
                 return False
             now = self.world.now()
-            for row in self._undelivered(lease.run_id):
-                if row.fact.seq <= through_seq and row.dead_at is None:
+            for row in self._open(lease.run_id):
+                if row.fact.seq <= through_seq:
                     row.delivered_at = now
                     if row.fact.kind == CREATED:
                         self._acknowledge_created(lease.run_id, now)
-            if not self._undelivered(lease.run_id):
-                self.world.undelivered.pop(lease.run_id, None)
+            self._forget_if_done(lease.run_id)
             return True
 
         return await self._step("outbox.delivered", effect)
@@ -105,6 +107,10 @@ class MemoryOutbox(Port):
             run.created_projected_at = now
             self.world.wake_run(run)
 
+    def _forget_if_done(self, run_id: RunId) -> None:
+        if not self._open(run_id):
+            self.world.undelivered.pop(run_id, None)
+
     async def failed(self, lease: OutboxLease, *, error: str, delay: timedelta, dead: bool) -> bool:
         """Put the first fact off by `delay`, or among the dead letters; releases the lease."""
 
@@ -112,15 +118,12 @@ class MemoryOutbox(Port):
             if not self._release(lease):
                 return False
             now = self.world.now()
-            for row in self._undelivered(lease.run_id)[:1]:
+            for row in self._open(lease.run_id)[:1]:
                 row.attempts += 1
                 row.last_error = error
                 row.due_at = now + delay
                 row.dead_at = now if dead else None
+            self._forget_if_done(lease.run_id)
             return True
 
         return await self._step("outbox.failed", effect)
-
-
-def _is_due(row: OutboxRow, now: datetime) -> bool:
-    return row.dead_at is None and row.due_at <= now

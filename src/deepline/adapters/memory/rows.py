@@ -135,6 +135,15 @@ class OutboxRow:
     dead_at: datetime | None = None
     last_error: str | None = None
 
+    @property
+    def open(self) -> bool:
+        """True while it still is to be delivered."""
+        return self.delivered_at is None and self.dead_at is None
+
+    def is_due(self, now: datetime) -> bool:
+        """True when it is to be delivered now."""
+        return self.open and self.due_at <= now
+
 
 @attrs.frozen
 class OutboxLeaseRow:
