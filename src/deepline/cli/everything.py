@@ -21,7 +21,7 @@ from deepline.cli.opened_store import opened_store
 from deepline.cli.outside import Outside
 from deepline.cli.roles.controller import make_controller
 from deepline.cli.roles.gateway import Gateway, gateway_secrets, read_keys
-from deepline.cli.roles.worker import make_worker, scheduler_labels, worker_health
+from deepline.cli.roles.worker import make_worker, ready_lane, scheduler_labels, worker_health
 from deepline.cli.settings.controller import ControllerRole, read_controller
 from deepline.cli.settings.gateway import GatewayRole, read_gateway
 from deepline.cli.settings.parts import ProcessSettings, read_process
@@ -110,6 +110,7 @@ class _Everything:
                 LimitedClient() as client,
             ):
                 await self.deployment.admit_operator(store.ports.api_keys)
+                await ready_lane(role, store)
                 outside = Outside(store=store, client=client, seen=seen, chance=chance)
                 await self._nested(name, outside, stop, task_status)
 

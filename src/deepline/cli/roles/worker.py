@@ -13,7 +13,7 @@ from deepline.cli.failures import CommandFailed
 from deepline.cli.health_endpoint import Health, listening_on, serve_health
 from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import observed_process, snapshot_of
-from deepline.cli.opened_store import check_schema, opened_store
+from deepline.cli.opened_store import OpenedStore, check_schema, opened_store
 from deepline.cli.outside import Outside
 from deepline.cli.providers import make_providers
 from deepline.cli.settings.worker import WorkerRole, lane_of
@@ -50,6 +50,7 @@ async def serve_worker(
                 opened_store(role.store, role.limits, seen.telemetry, who=name) as store,
                 LimitedClient() as client,
             ):
+                await ready_lane(role, store)
                 await check_receipt_gateway(role, client)
                 outside = Outside(store=store, client=client, seen=seen, chance=chance)
                 worker = make_worker(role, name, outside)
@@ -129,6 +130,12 @@ def make_worker(role: WorkerRole, name: str, outside: Outside) -> Worker:
         store.counts(), running=worker.running, oldest_running_s=worker.keeper.oldest_held_s
     )
     return worker
+
+
+async def ready_lane(role: WorkerRole, store: OpenedStore) -> None:
+    """Have the worker's lane in the store, so that its first claim finds a queue (C03)."""
+    lane, release_id = lane_of(role)
+    await store.ports.admission.ensure_lane(Lane(lane), release_id)
 
 
 def worker_health(worker: Worker) -> Health:
