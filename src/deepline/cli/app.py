@@ -19,7 +19,7 @@ Examples:
 
     deepline up                     everything on this machine, ready in seconds
     deepline doctor                 what is missing, and what to do about it
-    deepline migrate                your own Postgres (WORKFLOW_RUNTIME_POSTGRES)
+    deepline migrate                prepare a Postgres of your own
     deepline keys create --label laptop
 
 Settings come from the environment: docs/operations/settings.md.
@@ -39,18 +39,16 @@ def make_app(named: str | None = None) -> App:
     app = App(
         name="deepline",
         help=_HELP,
-        help_epilogue=_EPILOGUE,
-        help_format="plaintext",
+        help_epilogue=_EPILOGUE if named is None else "",
+        help_format="plaintext" if named is None else "markdown",
         version=version,
         result_action="return_value",
     )
     groups = {name: Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
     for entry in ENTRIES:
         # A command that is run brings its own, longer help.
-        own = {} if entry.name == named else {"help": entry.summary}
-        app.command(
-            entry.target, name=entry.name, group=groups[entry.group], help_epilogue="", **own
-        )
+        own = {"help": entry.summary, "help_epilogue": ""} if entry.name != named else {}
+        app.command(entry.target, name=entry.name, group=groups[entry.group], **own)
     return app
 
 
@@ -58,13 +56,15 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line; returns the exit code. Failures become one line on stderr."""
     debug = "--debug" in arguments
     tokens = [argument for argument in arguments if argument != "--debug"]
-    named = tokens[0] if tokens else None
-    if named and not named.startswith("-") and named not in NAMES:
-        return _refuse(ExitCode.USAGE, f"there is no command {named!r}{_nearest(named)}")
+    first = tokens[0] if tokens else "--help"
+    named = first if first in NAMES else None
+    if named is None and first not in {"--help", "-h", "--version"}:
+        return _refuse(ExitCode.USAGE, f"there is no command {first!r}{_nearest(first)}")
     try:
         ended = make_app(named)(tokens, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        return _refuse(ExitCode.USAGE, f"{error} Try `deepline {named or ''} --help`.")
+        where = "deepline" if named is None else f"deepline {named}"
+        return _refuse(ExitCode.USAGE, f"{error} Try `{where} --help`.")
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - the last place that can make it a line

@@ -19,7 +19,7 @@ from deepline.core.model.identity import OrgId
 from deepline.ports.api_keys import ApiKeys
 from deepline.runtime.stop import Stop
 
-app = App(help="Make, list and revoke API keys.", help_format="plaintext")
+app = App(name="keys", help="Make, list and revoke API keys.")
 
 Use = Callable[[ApiKeys], Awaitable[None]]
 
