@@ -6,10 +6,10 @@ import trio
 
 from deepline.core.model.claim import Fresh
 from deepline.core.model.identity import RunId
-from deepline.core.model.ledger import terminal_event_id
+from deepline.core.model.ledger import SettledProgress, terminal_event_id
 from deepline.core.model.result import Failed
 from deepline.ports.outbox import OutboxLease
-from deepline.ports.terminals import Committed, SettledProgress, TerminalCommit
+from deepline.ports.terminals import Committed, TerminalCommit
 from deepline.testing.scene import LATER, WHY, Scene, expect
 from deepline.testing.stores import Stores
 
@@ -103,15 +103,17 @@ class OutboxContract:
         assert [fact.seq for fact in again.facts] == [2, 3, 4]
         assert again.attempts == 1
 
-    async def test_a_dead_letter_steps_aside(self, stores: Stores) -> None:
-        """A fact that nobody takes stays visible, and the facts behind it go on (L05)."""
+    async def test_a_dead_letter_blocks_those_behind_it(self, stores: Stores) -> None:
+        """A fact that nobody takes stays visible, and nothing overtakes it (C26.2, I21)."""
         scene = await Scene.on(stores)
         await self._ended(scene)
 
         lease = await self._lease(scene)
         assert await stores.outbox.failed(lease, error="refused", delay=LATER, dead=True)
 
-        assert [fact.seq for fact in (await self._lease(scene)).facts] == [3, 4]
+        await stores.advance(LATER + timedelta(seconds=1))
+        assert await self._try(scene) is None
+        assert await self._due(scene) == []
         evidence = await stores.runs.evidence(RUN, None)
         assert evidence is not None
         (dead,) = [fact for fact in evidence.facts if fact.dead_at is not None]

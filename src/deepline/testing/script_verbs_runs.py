@@ -6,11 +6,12 @@ from deepline.core.model.attempt import RetireReason
 from deepline.core.model.checkpoint import Checkpoint, SilenceWatch
 from deepline.core.model.claim import Prepared
 from deepline.core.model.identity import AttemptRef
+from deepline.core.model.ledger import SettledProgress
 from deepline.core.model.sandbox import SandboxRef
 from deepline.core.model.suspension import DetachedSuspension, EventSuspension, SleepSuspension
 from deepline.core.model.suspension import Suspension as AnySuspension
 from deepline.ports.attempts import ClaimRequest
-from deepline.ports.terminals import SettledProgress, TerminalCommit, Unstarted
+from deepline.ports.terminals import TerminalCommit, Unstarted
 from deepline.testing.scene import LANE, PROVIDER, RELEASE, key_of
 from deepline.testing.script_stage import LEASE, ORGS, PAUSES, Stage, Verb
 
@@ -159,7 +160,21 @@ async def _retire(stage: Stage) -> object:
     if held is None:
         return NOTHING
     reason = stage.chance.choice([RetireReason.CAPACITY, RetireReason.PRE_CODE])
-    return await stage.stores.attempts.retire(*held, reason, delay=stage.delay(), why=stage.why())
+    dependency = stage.chance.choice([None, "sandbox"])
+    return await stage.stores.attempts.retire(
+        *held, reason, delay=stage.delay(), why=stage.why(), dependency=dependency
+    )
+
+
+async def _recovery(stage: Stage) -> object:
+    return await stage.stores.attempts.recovery(stage.key(), "sandbox")
+
+
+async def _fail_attempt(stage: Stage) -> object:
+    held = stage.held()
+    if held is None:
+        return NOTHING
+    return await stage.stores.attempts.fail(*held, stage.why(), reason="it broke")
 
 
 async def _retire_for_outage(stage: Stage) -> object:
@@ -279,6 +294,8 @@ VERBS_OF_RUNS: dict[str, Verb] = {
     "defer": Verb(3, _defer),
     "retire": Verb(2, _retire),
     "retire_for_outage": Verb(5, _retire_for_outage),
+    "recovery": Verb(1, _recovery),
+    "fail_attempt": Verb(2, _fail_attempt),
     "token_obtained": Verb(1, _token_obtained),
     "is_live": Verb(2, _is_live),
     "commit": Verb(5, _commit),

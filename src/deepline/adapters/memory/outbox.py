@@ -11,7 +11,7 @@ from deepline.ports.outbox import OutboxLease
 
 
 class MemoryOutbox(Port):
-    """Each run's facts; a dead letter steps aside, any other predecessor blocks."""
+    """Each run's facts; one that is put off, or is a dead letter, holds up what follows it."""
 
     async def lease_due(
         self, owner: str, *, runs: int, lease: timedelta, facts_per_run: int
@@ -42,6 +42,9 @@ class MemoryOutbox(Port):
 
         return await self._step("outbox.lease_run", effect)
 
+    def _undelivered(self, run_id: RunId) -> list[OutboxRow]:
+        return [row for row in self.world.outbox.get(run_id, ()) if row.delivered_at is None]
+
     def _open(self, run_id: RunId) -> list[OutboxRow]:
         return [row for row in self.world.outbox.get(run_id, ()) if row.open]
 
@@ -50,8 +53,8 @@ class MemoryOutbox(Port):
         held = self.world.outbox_leases.get(run_id)
         if run_id not in self.world.launches or (held is not None and held.expires_at > now):
             return None
-        first = next(iter(self._open(run_id)), None)
-        return first if first is not None and first.due_at <= now else None
+        first = next(iter(self._undelivered(run_id)), None)
+        return first if first is not None and first.is_due(now) else None
 
     def _lease(
         self, run_id: RunId, owner: str, now: datetime, lease: timedelta, facts_per_run: int
@@ -60,8 +63,8 @@ class MemoryOutbox(Port):
         if first is None:
             return None
         rows: list[OutboxRow] = []
-        for row in self._open(run_id)[:facts_per_run]:
-            if row.due_at > now:
+        for row in self._undelivered(run_id)[:facts_per_run]:
+            if not row.is_due(now):
                 break
             rows.append(row)
         self.world.outbox_leases[run_id] = OutboxLeaseRow(owner, now + lease)
