@@ -79,9 +79,13 @@ async def _lose_task(
 ) -> None:
     """Take the engine's rows of a run away, as only damage can."""
     [row] = await (
-        await connection.execute("select lane, task_id from deepline.runs where run_id = %s", [run_id])
+        await connection.execute(
+            "select lane, task_id from deepline.runs where run_id = %s", [run_id]
+        )
     ).fetchall()
     lane, task_id = row
     for table in (f"r_{lane}", f"t_{lane}"):
-        query = sql.SQL("delete from {} where task_id = %s").format(sql.Identifier("absurd", table))
-        await connection.execute(query, [task_id])
+        await connection.execute(
+            sql.SQL("delete from {} where task_id = %s").format(sql.Identifier("absurd", table)),
+            [task_id],
+        )

@@ -28,7 +28,8 @@ async def transaction(bench: StoreBench) -> AsyncIterator[Session]:
         async with connection.transaction():
             yield connection
     finally:
-        await connection.close()
+        with trio.move_on_after(5, shield=True):
+            await connection.close()
 
 
 @asynccontextmanager
@@ -39,11 +40,14 @@ async def listener(bench: StoreBench, channel: str) -> AsyncIterator[Session]:
         await connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
         yield connection
     finally:
-        await connection.close()
+        with trio.move_on_after(5, shield=True):
+            await connection.close()
 
 
 async def until_waiting(bench: StoreBench, sessions: int = 1) -> None:
     """Wait until so many sessions of the database wait for a lock."""
     with trio.fail_after(20):
-        while await bench.row(_WAITING) < sessions:
+        while True:
+            if await bench.row(_WAITING) >= sessions:
+                return
             await trio.sleep(0.005)

@@ -190,11 +190,12 @@ async def test_facts_and_events_race(bench: StoreBench) -> None:
             after = seen[-1].cursor if seen else 0
             seen.extend(await read(bench, after=after, limit=7))
 
-    async with store_bench(bench.dsn) as other, trio.open_nursery() as nursery:
+    async with store_bench(bench.dsn) as other:
         with trio.fail_after(60):
-            nursery.start_soon(follow)
-            for writer in range(4):
-                nursery.start_soon(append, (bench, other)[writer // 2], writer)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(follow)
+                for writer in range(4):
+                    nursery.start_soon(append, (bench, other)[writer // 2], writer)
 
     assert [event.cursor for event in seen] == list(range(1, expected + 1))
     assert len({event.event_id for event in seen}) == expected

@@ -109,7 +109,8 @@ create table {schema}.outbox (
     last_error text,
     primary key (run_id, seq)
 );
-create index outbox_due on {schema}.outbox (due_at) where delivered_at is null and dead_at is null;
+create index outbox_due on {schema}.outbox (due_at, run_id)
+    where delivered_at is null and dead_at is null;
 
 create table {schema}.outbox_leases (
     run_id text primary key,
@@ -226,7 +227,7 @@ create table {schema}.cleanup_jobs (
     created_at timestamptz not null default clock_timestamp(),
     done_at timestamptz
 );
-create index cleanup_jobs_due on {schema}.cleanup_jobs (due_at) where done_at is null;
+create index cleanup_jobs_due on {schema}.cleanup_jobs (due_at, job_id) where done_at is null;
 create index cleanup_jobs_by_run on {schema}.cleanup_jobs (run_id, attempt);
 
 create table {schema}.cleanup_events (
