@@ -97,6 +97,7 @@ class EmbeddedPostgres:
                 await ensure_cluster(self._layout, binaries, self._settings)
                 if not await self._joined():
                     await self._launch(binaries)
+                    await trio.lowlevel.checkpoint_if_cancelled()
             except BaseException:
                 with trio.move_on_after(_LEAVE_S, shield=True):
                     await self._leave()
