@@ -12,6 +12,7 @@ from deepline.core.model.identity import LeaseToken, OrgId, RunId
 from deepline.ports.capacity import OperationState, Reservation
 from deepline.ports.cleanup import JobDone
 from deepline.ports.errors import FenceLost, SandboxCapacity
+from tests.support.races import transaction, until_waiting
 from tests.support.store import WHY, StoreBench, store_bench
 
 LEASE = timedelta(seconds=60)
@@ -223,6 +224,31 @@ async def test_reservers_race_for_the_last_place(bench: StoreBench) -> None:
 
     assert len(taken) == 4
     assert await states(bench) == ["reserved"] * 4
+
+
+async def test_a_reserver_waits_for_one_who_may_take_the_last_place(bench: StoreBench) -> None:
+    """A place that somebody is about to take is not given to another in the meantime (F20)."""
+    quick, slow = await bench.started("quick"), await bench.started("slow")
+    refused: list[SandboxCapacity] = []
+
+    async def ask() -> None:
+        try:
+            await reserve(bench, slow, provider_limit=1)
+        except SandboxCapacity as full:
+            refused.append(full)
+
+    async with trio.open_nursery() as nursery, transaction(bench) as other:
+        await other.execute(
+            "select deepline.reserve_operations(jsonb_build_array(jsonb_build_object("
+            " 'run_id', 'quick', 'attempt', 1, 'lease_token', %s::text, 'org_id', 'org',"
+            " 'provider', 'local', 'provider_limit', 1)))",
+            (quick.attempt.ref.lease_token.value,),
+        )
+        nursery.start_soon(ask)
+        await until_waiting(bench)
+
+    assert len(refused) == 1
+    assert await bench.rows("select run_id from deepline.sandbox_operations") == ["quick"]
 
 
 async def test_racing_reservers_of_one_attempt_share_one_operation(bench: StoreBench) -> None:
