@@ -48,12 +48,10 @@ class Worker:
     async def drain(self) -> None:
         """Work until nothing is left to claim."""
         async with trio.open_nursery() as runs:
-            while True:
+            while await self._claim(runs):
                 while not self._free:
                     self._freed = trio.Event()
                     await self._freed.wait()
-                if not await self._claim(runs):
-                    return
 
     async def _claim(self, runs: trio.Nursery) -> int:
         self._claims += 1
@@ -124,7 +122,7 @@ async def measure(dsn: str, slots: int, runs: int, connections: int) -> None:
         begun, cpu = time.perf_counter(), time.process_time()
         await worker.drain()
         drained_s, cpu_s = time.perf_counter() - begun, time.process_time() - cpu
-    print(  # noqa: T201 - the result
+    print(
         f"{slots} slots, {connections} connections, {worker.ended} runs: "
         f"submit {runs / submitted_s:.0f}/s in batches of {BATCH}, "
         f"claim to end {worker.ended / drained_s:.0f}/s, "
@@ -150,7 +148,8 @@ async def main() -> None:
         await server.start()
         await measure(server.dsn(), asked.slots, asked.runs, asked.connections)
     finally:
-        await server.stop()
+        with trio.move_on_after(60, shield=True):
+            await server.stop()
         shutil.rmtree(directory, ignore_errors=True)
 
 

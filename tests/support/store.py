@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import attrs
+import trio
 
 from deepline.adapters.postgres.pool import ConnectionPool
 from deepline.adapters.postgres.settings import ConnectionSettings, PoolSettings
@@ -54,8 +55,16 @@ class StoreBench:
         (found,) = await self.rows(query, *arguments)
         return found
 
+    async def until_none(self, query: str) -> None:
+        """Wait until a query finds nothing, looking again after a moment; bounded."""
+        for _ in range(1_000):
+            if not await self.rows(query):
+                return
+            await trio.sleep(0.01)
+        raise AssertionError(f"still there: {query}")
+
     async def submit(self, run_id: str = "run", **changes: Any) -> None:
-        """Submit one run, its created fact already acknowledged unless `project_created` is false."""
+        """Submit one run; its created fact is acknowledged unless `project_created` is false."""
         project_created = changes.pop("project_created", True)
         await self.store.admission.submit(
             [submission(run_id, **changes)], project_created=project_created
@@ -80,6 +89,12 @@ class StoreBench:
         assert isinstance(prepared, Fresh)
         return prepared
 
+    async def claim_all_fresh(self, quantity: int) -> Sequence[Fresh]:
+        """Claim as many fresh runs as there are, all of them at once."""
+        prepared = [work for work in await self.claim(quantity) if isinstance(work, Fresh)]
+        assert len(prepared) == quantity
+        return prepared
+
     async def claim_wake(self, **changes: Any) -> Wake:
         """Claim the one run that is due, a parked one."""
         (prepared,) = await self.claim(**changes)
@@ -94,7 +109,10 @@ class StoreBench:
     async def bind(self, work: Fresh, operation_key: str = "operation") -> bool:
         """Record a sandbox on a fresh attempt."""
         return await self.store.attempts.bind_sandbox(
-            work.attempt.ref, SANDBOX, detached(work.attempt.ref.attempt), operation_key=operation_key
+            work.attempt.ref,
+            SANDBOX,
+            detached(work.attempt.ref.attempt),
+            operation_key=operation_key,
         )
 
     async def park(
@@ -123,7 +141,9 @@ class StoreBench:
         await self.park(work)
         return work
 
-    async def commit(self, work: Fresh | Wake, result: Any = OUTPUT, **changes: Any) -> CommitOutcome:
+    async def commit(
+        self, work: Fresh | Wake, result: Any = OUTPUT, **changes: Any
+    ) -> CommitOutcome:
         """End a run under its claim."""
         return await self.store.terminals.commit(
             TerminalCommit(
@@ -192,9 +212,7 @@ def launch(run_id: str, org: str = "org", release: str | None = None) -> Launch:
 
 def submission(run_id: str, **changes: Any) -> Submission:
     """A submission on the base lane."""
-    launch_changes = {
-        name: changes.pop(name) for name in ("org", "release") if name in changes
-    }
+    launch_changes = {name: changes.pop(name) for name in ("org", "release") if name in changes}
     request = Submission(
         launch=launch(run_id, **launch_changes),
         lane=LANE,

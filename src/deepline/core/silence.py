@@ -155,7 +155,8 @@ def _earliest_next_slice(
     watch: SilenceWatch,
     limits: Limits,
 ) -> datetime:
-    waited = cadence(suspension, limits) * (watch.silent_slices + 1)
+    slices = min(watch.silent_slices + 1, limits.heartbeat_divisor)
+    waited = cadence(suspension, limits) * slices
     missed_at = stale_at(suspension, liveness, limits)
     return no_later_than(suspension.ceiling_at, missed_at, waited)
 

@@ -8,7 +8,7 @@ from deepline.core.model.attempt import AttemptStatus, RetireReason
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 from deepline.ports.attempts import LostFence, OutageExhausted, OutageOutcome, Retired
-from deepline.testing.scene import LEASE, WHY, Held, Scene, expect
+from deepline.testing.scene import LATER, LEASE, WHY, Held, Scene, expect
 from deepline.testing.stores import Stores
 
 RUN = RunId("run-1")
@@ -120,9 +120,94 @@ class RetiredAttemptsContract:
         assert attempt.outage_started_at is None
         expect(await self._outage(scene, held), Retired)
 
-    async def _retire(self, scene: Scene, held: Held) -> Retired | LostFence:
+    async def test_waits_for_a_dependency_are_counted(self, stores: Stores) -> None:
+        """A retirement for a dependency counts the wait in its own commit, per dependency (C53)."""
+        scene = await Scene.on(stores)
+        held = await scene.started()
+        assert await stores.attempts.recovery(held.key, "sandbox") is None
+        await self._retire(scene, held, dependency="sandbox")
+        first = await stores.attempts.recovery(held.key, "sandbox")
+        assert first is not None
+
+        again = await self._next(scene, DELAY)
+        await self._retire(scene, again, dependency="sandbox")
+
+        second = await stores.attempts.recovery(again.key, "sandbox")
+        assert second is not None
+        assert (first.deferrals, second.deferrals) == (1, 2)
+        assert await stores.attempts.recovery(again.key, "database") is None
+
+    async def test_a_refused_retirement_counts_nothing(self, stores: Stores) -> None:
+        """Where the fence is lost, no wait is counted either."""
+        scene = await Scene.on(stores)
+        held = await scene.started()
+        await scene.commit(held)
+
+        assert await self._retire(scene, held, dependency="sandbox") == LostFence()
+
+        assert await stores.attempts.recovery(held.key, "sandbox") is None
+
+    async def test_a_failing_fresh_attempt_is_retired(self, stores: Stores) -> None:
+        """Spending the engine attempt retires a fresh attempt with its obligation (C19.6, I13)."""
+        scene = await Scene.on(stores)
+        held = await scene.reserved(await scene.started())
+
+        assert await stores.attempts.fail(held.ref, held.claim, WHY, reason="it broke")
+
+        retired = await stores.attempts.read(held.key)
+        assert retired is not None
+        assert retired.status is AttemptStatus.RETIRED
+        assert await stores.terminals.status(RUN) is RunStatus.QUEUED
+        assert [job.key for job in await scene.jobs()] == [held.key]
+        assert await scene.claim() == []
+        again = await self._next(scene, timedelta(seconds=3))
+        assert (again.ref.attempt, again.claim.engine_attempt) == (2, 2)
+
+    async def test_a_failure_leaves_a_runner_alone(self, stores: Stores) -> None:
+        """A bound attempt stays as it is when its claim fails, for its runner may live (A31)."""
+        scene = await Scene.on(stores)
+        held = await scene.bound(await scene.started())
+
+        assert await stores.attempts.fail(held.ref, held.claim, WHY, reason="it broke")
+
+        assert await stores.attempts.is_live(held.ref)
+        assert await scene.jobs() == []
+        await stores.advance(timedelta(seconds=3))
+        assert (await scene.wake()).claim.engine_attempt == 2
+
+    async def test_a_failure_leaves_a_parked_attempt_alone(self, stores: Stores) -> None:
+        """A waiting attempt keeps its fence when the claim that woke it fails (A32)."""
+        scene = await Scene.on(stores)
+        await scene.parked()
+        await stores.advance(LATER)
+        held = await scene.wake()
+
+        assert await stores.attempts.fail(held.ref, held.claim, WHY, reason="it broke")
+
+        await stores.advance(timedelta(seconds=3))
+        assert (await scene.wake()).ref == held.ref
+
+    async def test_a_lost_claim_fails_nothing(self, stores: Stores) -> None:
+        """Whoever lost the claim spends no attempt and retires none."""
+        scene = await Scene.on(stores)
+        held = await scene.started()
+        stale = attrs.evolve(held.claim, owner="nobody")
+
+        assert not await stores.attempts.fail(held.ref, stale, WHY, reason="it broke")
+
+        assert await stores.attempts.is_live(held.ref)
+        assert not await stores.engine.extend([held.claim], LEASE)
+
+    async def _retire(
+        self, scene: Scene, held: Held, *, dependency: str | None = None
+    ) -> Retired | LostFence:
         return await scene.stores.attempts.retire(
-            held.ref, held.claim, RetireReason.CAPACITY, delay=DELAY, why=WHY
+            held.ref,
+            held.claim,
+            RetireReason.CAPACITY,
+            delay=DELAY,
+            why=WHY,
+            dependency=dependency,
         )
 
     async def _outage(self, scene: Scene, held: Held) -> OutageOutcome:

@@ -6,10 +6,10 @@ import trio
 
 from deepline.core.model.claim import Fresh
 from deepline.core.model.identity import RunId
-from deepline.core.model.ledger import terminal_event_id
+from deepline.core.model.ledger import SettledProgress, terminal_event_id
 from deepline.core.model.result import Failed
 from deepline.ports.outbox import OutboxLease
-from deepline.ports.terminals import Committed, SettledProgress, TerminalCommit
+from deepline.ports.terminals import Committed, TerminalCommit
 from deepline.testing.scene import LATER, WHY, Scene, expect
 from deepline.testing.stores import Stores
 

@@ -66,6 +66,8 @@ class ReceiptsContract:
         held = await scene.started()
         await stores.receipts.save_step(held.key, "charge", 1)
 
+        assert await stores.receipts.release(held.ref, reason="too_early") == 0
+        await scene.commit(held)
         assert await stores.receipts.release(held.ref, reason="failed_terminal") == 0
 
         assert len(await stores.receipts.steps(RUN)) == 1

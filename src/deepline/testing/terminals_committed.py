@@ -6,7 +6,12 @@ import trio
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.heartbeat import NoFence
 from deepline.core.model.identity import LeaseToken, RunId
-from deepline.core.model.ledger import PROGRESS_SETTLED, created_event_id, terminal_event_id
+from deepline.core.model.ledger import (
+    PROGRESS_SETTLED,
+    SettledProgress,
+    created_event_id,
+    terminal_event_id,
+)
 from deepline.core.model.result import Completed, Failed, Report
 from deepline.core.model.run import RunStatus
 from deepline.ports.terminals import (
@@ -14,7 +19,6 @@ from deepline.ports.terminals import (
     CommitOutcome,
     Committed,
     NotCommitted,
-    SettledProgress,
     TerminalCommit,
 )
 from deepline.testing.scene import LATER, LEASE, WHY, Held, Scene, expect
@@ -80,6 +84,7 @@ class CommittedTerminalsContract:
         assert lease.facts[0].payload == {"sheet": "b"}
         assert lease.facts[-1].payload["status"] == "failed"
         assert lease.facts[-1].payload["attempt"] == held.ref.attempt
+        assert lease.facts[-1].payload["why"] == WHY.rule
 
     async def test_a_terminal_never_changes(self, stores: Stores) -> None:
         """A second commit writes nothing and tells how the run stands (I01)."""
@@ -199,6 +204,9 @@ class CommittedTerminalsContract:
         assert left is not None
         assert list(kept.log_tail) == ["one", "two"]
         assert list(left.log_tail) == []
+        for outcome in (kept, left):
+            assert outcome.result is not None
+            assert outcome.result.report == Report(stats={"rows": 2})
 
     async def test_an_end_owes_every_sandbox(self, stores: Stores) -> None:
         """Whatever any attempt may still hold is owed a cleanup in the commit (C50, C44)."""
@@ -236,7 +244,8 @@ class CommittedTerminalsContract:
         (winner,) = [one for one in outcomes if isinstance(one, Committed)]
         found = await stores.runs.read(RUN, None)
         assert found is not None
-        assert found.result == winner.result
+        assert found.result is not None
+        assert attrs.evolve(found.result, report=winner.result.report) == winner.result
         assert len(await scene.facts()) == 2
 
     async def test_commit_and_cancel_race(self, stores: Stores) -> None:

@@ -112,7 +112,9 @@ async def test_a_batch_is_bounded_in_rows_and_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [Unavailable("no connection"), OutcomeUnknown("no answer")], ids=lambda error: type(error).__name__
+    "error",
+    [Unavailable("no connection"), OutcomeUnknown("no answer")],
+    ids=lambda error: type(error).__name__,
 )
 async def test_a_failure_of_the_database_reaches_each_asker(error: PortError) -> None:
     """When the whole batch failed each asker gets that error, and nothing is sent again."""
@@ -187,7 +189,7 @@ async def test_an_asker_cancelled_on_the_way_leaves_the_batch_alone() -> None:
 
 
 async def test_closing_tells_those_who_still_wait() -> None:
-    """On close a request under way is unknown, one in the queue was not done, a later one is refused."""
+    """On close a request under way is unknown; one queued, or later, was not done."""
     database = Database()
     group = GroupCommit(database.send)
     askers = Askers(group)

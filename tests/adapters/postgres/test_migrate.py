@@ -104,7 +104,9 @@ async def test_a_changed_migration_is_refused(database: str) -> None:
 
 async def test_a_failing_migration_leaves_nothing_behind(database: str) -> None:
     """One failure takes back everything, the engine too."""
-    broken = Migration(number=9000, name="broken", text="create table {schema}.t (n int); select 1/0")
+    broken = Migration(
+        number=9000, name="broken", text="create table {schema}.t (n int); select 1/0"
+    )
 
     with pytest.raises(psycopg.errors.DivisionByZero):
         await migrate(database, migrations=[*packaged_migrations(), broken])

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from deepline.adapters.memory.rows import LaneRow, LaunchRow, RunRow
 from deepline.adapters.memory.run_events import apply_facts
 from deepline.adapters.memory.world import Port
+from deepline.core.instants import to_ms
 from deepline.core.model.identity import Lane, ReleaseId, RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.launch import Launch
@@ -80,7 +81,7 @@ class MemoryAdmission(Port):
         )
         world.runs[run.run_id] = run
         event_id = created_event_id(run.run_id)
-        world.append_fact(run.run_id, event_id, CREATED, created_payload(launch))
+        world.append_fact(run.run_id, event_id, CREATED, created_payload(run, launch))
         return run
 
     def _spawn(self, run: RunRow, submission: Submission) -> None:
@@ -117,9 +118,17 @@ class MemoryAdmission(Port):
         return _receipt(run, run_created=False, task_created=True)
 
 
-def created_payload(launch: Launch) -> dict[str, Json]:
+def created_payload(run: RunRow, launch: Launch) -> dict[str, Json]:
     """What the created fact tells."""
-    return {"orgId": launch.org_id, "playName": launch.play_name, "graphHash": launch.graph_hash}
+    return {
+        "runId": run.run_id,
+        "orgId": run.org_id,
+        "playName": run.play_name,
+        "lane": run.lane,
+        "releaseId": run.release_id,
+        "retryOf": launch.retry_of,
+        "createdAtMs": to_ms(run.created_at),
+    }
 
 
 def _receipt(run: RunRow, *, run_created: bool, task_created: bool) -> SubmitReceipt:

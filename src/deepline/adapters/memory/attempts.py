@@ -18,7 +18,7 @@ from deepline.adapters.memory.world import Port
 from deepline.core.model.attempt import Attempt, AttemptStatus, RetireReason
 from deepline.core.model.checkpoint import Checkpoint, SilenceWatch
 from deepline.core.model.claim import Claim, Prepared
-from deepline.core.model.identity import AttemptKey, AttemptRef
+from deepline.core.model.identity import AttemptKey, AttemptRef, RunId
 from deepline.core.model.run import RunStatus
 from deepline.core.model.sandbox import SandboxRef
 from deepline.core.model.suspension import DetachedSuspension, EventSuspension, Suspension
@@ -30,6 +30,7 @@ from deepline.ports.attempts import (
     OutageOutcome,
     Parked,
     ParkOutcome,
+    PreCodeRecovery,
     Retired,
     RetireOutcome,
 )
@@ -180,7 +181,14 @@ class MemoryAttempts(Port):
         return await self._step("attempts.defer", effect)
 
     async def retire(
-        self, ref: AttemptRef, claim: Claim, reason: RetireReason, *, delay: timedelta, why: Why
+        self,
+        ref: AttemptRef,
+        claim: Claim,
+        reason: RetireReason,
+        *,
+        delay: timedelta,
+        why: Why,
+        dependency: str | None = None,
     ) -> RetireOutcome:
         """Give a fresh attempt up and queue its run again, with its cleanup obligation."""
 
@@ -188,7 +196,11 @@ class MemoryAttempts(Port):
             row, engine_run = self._running(ref), self.world.queue.held_by(claim)
             if row is None or engine_run is None:
                 return LostFence()
-            return self._retire(row, engine_run, reason, delay, why)
+            retire_attempt(self.world, row, reason, why)
+            if dependency is not None:
+                self._count_recovery(ref.run_id, dependency)
+            self._sleep(engine_run, self.world.now() + delay)
+            return Retired(None)
 
         return await self._step("attempts.retire", effect)
 
@@ -205,24 +217,42 @@ class MemoryAttempts(Port):
             started_at = row.outage_started_at or now
             if now - started_at >= bound:
                 return OutageExhausted(started_at)
-            row.outage_started_at = started_at
-            return self._retire(row, engine_run, RetireReason.TOKEN_OUTAGE, delay, why)
+            reason = RetireReason.TOKEN_OUTAGE
+            retire_attempt(self.world, row, reason, why, outage_started_at=started_at)
+            self._sleep(engine_run, now + delay)
+            return Retired(started_at)
 
         return await self._step("attempts.retire_for_outage", effect)
 
-    def _retire(
-        self,
-        row: AttemptRow,
-        engine_run: EngineRun,
-        reason: RetireReason,
-        delay: timedelta,
-        why: Why,
-    ) -> Retired:
-        run = self.world.runs[row.run_id]
-        retire_attempt(self.world, run, row, reason)
-        self.world.decide(row.run_id, row.attempt, why)
-        self._sleep(engine_run, self.world.now() + delay)
-        return Retired(run.outage_started_at)
+    def _count_recovery(self, run_id: RunId, dependency: str) -> None:
+        waited = self.world.recoveries.get((run_id, dependency))
+        first_failed_at = self.world.now() if waited is None else waited.first_failed_at
+        deferrals = 1 if waited is None else waited.deferrals + 1
+        self.world.recoveries[run_id, dependency] = PreCodeRecovery(first_failed_at, deferrals)
+
+    async def recovery(self, key: AttemptKey, dependency: str) -> PreCodeRecovery | None:
+        """Read how long and how often this run has waited for a dependency."""
+        return await self._step(
+            "attempts.recovery", lambda: self.world.recoveries.get((key.run_id, dependency))
+        )
+
+    async def fail(self, ref: AttemptRef, claim: Claim, why: Why, *, reason: str) -> bool:
+        """Spend the engine attempt and, if the attempt is live and fresh, retire it."""
+
+        def effect() -> bool:
+            engine_run = self.world.queue.held_by(claim)
+            if engine_run is None:
+                return False
+            row = self._running(ref)
+            if row is not None and not row.may_have_started:
+                retire_attempt(self.world, row, RetireReason.FAILED, why)
+            else:
+                self.world.decide(ref.run_id, ref.attempt, why)
+            self.world.queue.fail(engine_run, reason, self.world.now())
+            self.world.hint("lane_woken", claim.lane)
+            return True
+
+        return await self._step("attempts.fail", effect)
 
     def _running(self, ref: AttemptRef) -> AttemptRow | None:
         row = self.world.attempt_of(ref)

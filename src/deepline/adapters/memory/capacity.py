@@ -87,7 +87,18 @@ class MemoryCapacity(Port):
     async def abandon(self, operation: Operation) -> None:
         def effect() -> None:
             row = self.world.operations.get(operation.key)
-            if row is not None and row.state == "reserved":
-                row.state = "abandoned"
+            if row is not None and row.operation.token == operation.token:
+                self._abandon(row)
 
         await self._step("capacity.abandon", effect)
+
+    def _abandon(self, row: OperationRow) -> None:
+        """Forget an operation without a known sandbox; nothing of it is left to delete."""
+        if row.state not in ("reserved", "deleting") or row.sandbox_id is not None:
+            return
+        row.state = "abandoned"
+        job = self.world.cleanup_jobs.get(row.operation.key)
+        if job is not None and job.done_at is None:
+            job.done_at = self.world.now()
+            job.owner = job.lease_expires_at = None
+            del self.world.open_cleanup[job.job_id]

@@ -1,7 +1,7 @@
 """Cleanup of sandboxes in memory: leased jobs, acceptances, events (C50, C51, Q40)."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from deepline.adapters.memory.obligations import needed
 from deepline.adapters.memory.rows import CleanupEventRow, CleanupJobRow
@@ -61,17 +61,20 @@ class MemoryCleanup(Port):
 
     async def acceptance(self, job: CleanupJob) -> Acceptance | None:
         def effect() -> Acceptance | None:
-            for event in self.world.cleanup_events.get(job.key.run_id, ()):
-                if event.kind == ACCEPTED and _names(event, job):
-                    return Acceptance(accepted_at=event.at)
-            return None
+            accepted_at = self._accepted_at(job)
+            return None if accepted_at is None else Acceptance(accepted_at=accepted_at)
 
         return await self._step("cleanup.acceptance", effect)
+
+    def _accepted_at(self, job: CleanupJob | CleanupJobRow) -> datetime | None:
+        """When the delete of exactly this job's sandbox, run and attempt was accepted (I40)."""
+        events = self.world.cleanup_events.get(job.key.run_id, ())
+        return next((event.at for event in events if _accepts(event, job)), None)
 
     async def record_event(self, job: CleanupJob, kind: str, fields: JsonObject) -> None:
         def effect() -> None:
             events = self.world.cleanup_events.setdefault(job.key.run_id, [])
-            if kind == ACCEPTED and any(_is_acceptance(event, job.job_id) for event in events):
+            if kind == ACCEPTED and any(_is_repeated(event, job) for event in events):
                 return
             event = CleanupEventRow(
                 job_id=job.job_id,
@@ -99,10 +102,15 @@ class MemoryCleanup(Port):
                 case JobAgain():
                     row.due_at = self.world.now() + result.delay
                     row.failure_count += result.failed
-                    row.routing_domain = result.routing_domain or row.routing_domain
+                    self._reroute(row, result.routing_domain)
             return True
 
         return await self._step("cleanup.finish", effect)
+
+    def _reroute(self, job: CleanupJobRow, routing_domain: str | None) -> None:
+        if routing_domain is not None:
+            operation = self.world.operations[job.operation_key]
+            job.routing_domain = operation.routing_domain = routing_domain
 
     def _done(self, job: CleanupJobRow) -> None:
         now = self.world.now()
@@ -110,9 +118,7 @@ class MemoryCleanup(Port):
         del self.world.open_cleanup[job.job_id]
         operation = self.world.operations[job.operation_key]
         operation.state, operation.gone_at = "gone", now
-        events = self.world.cleanup_events.get(job.key.run_id, ())
-        accepted = (event.at for event in events if _is_acceptance(event, job.job_id))
-        ended_at = next(accepted, now)
+        ended_at = self._accepted_at(job) or now
         for use in self.world.usage.get(job.key.run_id, ()):
             same = (use.key, use.provider, use.sandbox_id) == (
                 job.key,
@@ -123,12 +129,14 @@ class MemoryCleanup(Port):
                 use.ended_at = max(use.started_at, ended_at)
 
 
-def _is_acceptance(event: CleanupEventRow, job_id: str) -> bool:
-    return event.kind == ACCEPTED and event.job_id == job_id
+def _is_repeated(event: CleanupEventRow, job: CleanupJob) -> bool:
+    """Is the acceptance of this job's sandbox recorded already (I41)?"""
+    return (event.kind, event.job_id, event.sandbox_id) == (ACCEPTED, job.job_id, job.sandbox_id)
 
 
-def _names(event: CleanupEventRow, job: CleanupJob) -> bool:
-    """Is the event about exactly this sandbox, run and attempt (I40)?"""
+def _accepts(event: CleanupEventRow, job: CleanupJob | CleanupJobRow) -> bool:
+    if event.kind != ACCEPTED or event.job_id != job.job_id:
+        return False
     return (event.key, event.provider, event.sandbox_id, event.routing_domain) == (
         job.key,
         job.provider,

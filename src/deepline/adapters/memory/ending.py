@@ -7,13 +7,14 @@ import attrs
 from deepline.adapters.memory.obligations import oblige_run
 from deepline.adapters.memory.rows import RunRow
 from deepline.adapters.memory.world import World
+from deepline.core.instants import to_ms
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.json_value import Json
-from deepline.core.model.ledger import PROGRESS_SETTLED, terminal_event_id
-from deepline.core.model.result import Failed, RunnerTerminal
+from deepline.core.model.ledger import PROGRESS_SETTLED, SettledProgress, terminal_event_id
+from deepline.core.model.result import RunnerTerminal
 from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why
-from deepline.ports.terminals import SettledProgress
+from deepline.ports.wire import result_to_json
 
 LOG_TAIL_LINES = 200
 
@@ -29,14 +30,15 @@ class Ending:
     settled_progress: Sequence[SettledProgress] = ()
     log_tail: Sequence[str] = ()
     capture_crash: bool = False
+    by: str | None = None
     reason: str | None = None
 
 
 def end_run(world: World, run: RunRow, ending: Ending) -> None:
     """Write everything that belongs to the end except the engine's part."""
     _leave_admission(world, run)
-    run.status, run.terminal, run.why = ending.status, ending.result, ending.why
-    run.terminal_at = world.now()
+    run.status, run.why, run.terminal_at = ending.status, ending.why, world.now()
+    run.terminal = None if ending.result is None else without_logs(ending.result)
     run.log_tail = tuple(ending.log_tail)[-LOG_TAIL_LINES:]
     attempt = world.newest_attempt(run)
     if attempt is not None and (attempt.live or ending.result is not None):
@@ -46,7 +48,7 @@ def end_run(world: World, run: RunRow, ending: Ending) -> None:
     for progress in ending.settled_progress:
         world.append_fact(run.run_id, progress.event_id, PROGRESS_SETTLED, progress.payload)
     terminal = terminal_event_id(run.run_id)
-    world.append_fact(run.run_id, terminal, f"run.{ending.status.value}", _payload(ending))
+    world.append_fact(run.run_id, terminal, f"run.{ending.status.value}", _payload(world, ending))
     oblige_run(world, run, crash_of=ending.attempt if ending.capture_crash else None)
     world.hint("run_ended", run.run_id)
 
@@ -62,14 +64,22 @@ def _leave_admission(world: World, run: RunRow) -> None:
             del world.held_back[run.lane][run.org_id]
 
 
-def _payload(ending: Ending) -> dict[str, Json]:
+def without_logs(result: RunnerTerminal) -> RunnerTerminal:
+    """The result as it is kept: its logs are the log tail's business."""
+    return attrs.evolve(result, report=attrs.evolve(result.report, logs=()))
+
+
+def _payload(world: World, ending: Ending) -> dict[str, Json]:
     payload: dict[str, Json] = {
         "status": ending.status.value,
         "attempt": ending.attempt,
         "why": ending.why.rule,
+        "committedAtMs": to_ms(world.now()),
     }
-    if isinstance(ending.result, Failed):
-        payload["error"] = ending.result.error
+    if ending.result is not None:
+        payload["result"] = result_to_json(without_logs(ending.result))
+    if ending.log_tail:
+        payload["logTail"] = list(ending.log_tail)
     if ending.reason is not None:
-        payload["reason"] = ending.reason
+        payload |= {"by": ending.by, "reason": ending.reason}
     return payload

@@ -94,7 +94,7 @@ def _jobs(world: World, row: RunRow) -> Iterator[CleanupJobRow]:
 def _cleanup(world: World, job: CleanupJobRow) -> CleanupRecord:
     events = world.cleanup_events.get(job.key.run_id, ())
     accepted = (
-        event.at for event in events if event.kind == ACCEPTED and event.job_id == job.job_id
+        event.at for event in events if (event.kind, event.job_id) == (ACCEPTED, job.job_id)
     )
     return CleanupRecord(
         attempt=job.key.attempt,

@@ -67,7 +67,7 @@ def add_usage(world: World, row: OperationRow) -> bool:
         for use in rows
     ):
         return False
-    started_at = row.bound_at or world.now()
+    started_at = row.bound_at or row.reserved_at
     rows.append(
         UsageRow(
             key=key,
@@ -75,6 +75,7 @@ def add_usage(world: World, row: OperationRow) -> bool:
             provider=operation.provider,
             sandbox_id=row.sandbox_id,
             started_at=started_at,
+            ended_at=row.gone_at and max(started_at, row.gone_at),
         )
     )
     return True
@@ -118,5 +119,5 @@ def needed(world: World, job: CleanupJobRow) -> bool:
         return False
     waits_for = attempt.suspension
     if isinstance(waits_for, DetachedSuspension):
-        return (waits_for.sandbox_provider, waits_for.sandbox_id) == (job.provider, job.sandbox_id)
+        return job.sandbox_id in (None, waits_for.sandbox_id)
     return waits_for is None

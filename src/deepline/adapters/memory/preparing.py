@@ -1,6 +1,7 @@
 """What a claim finds and makes: one attempt prepared for one claimed engine run (C12, C13, C14)."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import attrs
 
@@ -73,14 +74,13 @@ def _continue(preparation: _Preparation, newest: AttemptRow) -> Prepared:
     if newest.status is AttemptStatus.WAITING:
         found = attempt_value(newest)
         return Wake(claim=claim, launch=launch, attempt=found, adopted=newest.adopted)
-    if newest.suspension is not None or newest.runner_terminal is not None:
+    if newest.may_have_started:
         _take_over(preparation, newest)
         return Wake(claim=claim, launch=launch, attempt=attempt_value(newest), adopted=True)
     if newest.claim_owner == claim.owner:
         return Fresh(claim=claim, launch=launch, attempt=attempt_value(newest))
-    retire_attempt(preparation.world, preparation.run, newest, RetireReason.LEASE_LOST)
     why = Why("claim.lease_lost", {"lostWorker": newest.worker})
-    preparation.world.decide(newest.run_id, newest.attempt, why)
+    retire_attempt(preparation.world, newest, RetireReason.LEASE_LOST, why)
     return _begin(preparation)
 
 
@@ -125,18 +125,25 @@ def _add_attempt(preparation: _Preparation) -> AttemptRow:
     return row
 
 
-def retire_attempt(world: World, run: RunRow, attempt: AttemptRow, reason: RetireReason) -> None:
+def retire_attempt(
+    world: World,
+    attempt: AttemptRow,
+    reason: RetireReason,
+    why: Why,
+    *,
+    outage_started_at: datetime | None = None,
+) -> None:
     """End the attempt without a terminal and queue its run again, with its obligation (I13).
 
-    Only an outage's own retirement carries the outage on to the next attempt (Q31).
+    Only an outage hands its start on to the next attempt (Q31).
     """
+    run = world.runs[attempt.run_id]
     attempt.status, attempt.retired_reason = AttemptStatus.RETIRED, reason
     attempt.claim_owner, attempt.updated_at = None, world.now()
     run.status = RunStatus.QUEUED
-    run.outage_started_at = (
-        attempt.outage_started_at if reason is RetireReason.TOKEN_OUTAGE else None
-    )
+    run.outage_started_at = outage_started_at
     oblige_attempt(world, attempt)
+    world.decide(attempt.run_id, attempt.attempt, why)
 
 
 def attempt_value(row: AttemptRow) -> Attempt:

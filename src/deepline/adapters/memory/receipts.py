@@ -29,6 +29,8 @@ class MemoryReceipts(Port):
 
     async def release(self, ref: AttemptRef, *, reason: str) -> int:
         def effect() -> int:
+            if self.world.attempt_of(ref) is not None:
+                return 0
             leased = [
                 row
                 for row in self.world.receipts.get(ref.run_id, {}).values()

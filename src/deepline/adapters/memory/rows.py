@@ -8,6 +8,7 @@ from datetime import datetime
 
 import attrs
 
+from deepline.core.instants import iso
 from deepline.core.model.attempt import AttemptStatus, RetireReason
 from deepline.core.model.checkpoint import Checkpoint, SilenceWatch
 from deepline.core.model.heartbeat import NEVER_BEATEN, HeartbeatIdentity, Liveness
@@ -103,12 +104,16 @@ class AttemptRow:
         return self.status in _LIVE
 
     @property
+    def may_have_started(self) -> bool:
+        """True once a runner was about to be started: then play code may have run."""
+        return self.suspension is not None or self.runner_terminal is not None
+
+    @property
     def heartbeat(self) -> HeartbeatIdentity:
         """The identity of the newest beat (Q51)."""
         if self.heartbeat_at is None:
             return NEVER_BEATEN
-        beaten = self.heartbeat_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return HeartbeatIdentity(f"{beaten}#{self.heartbeat_seq}")
+        return HeartbeatIdentity(f"{iso(self.heartbeat_at)}#{self.heartbeat_seq}")
 
     @property
     def liveness(self) -> Liveness:

@@ -119,7 +119,9 @@ class MemoryTerminals(Port):
         newest = self.world.newest_attempt(run)
         had_attempt = newest is not None and newest.live
         run.cancel_requested_at, run.cancelled_by = self.world.now(), by
-        ending = Ending(status=RunStatus.CANCELLED, attempt=run.attempt, why=why, reason=reason)
+        ending = Ending(
+            status=RunStatus.CANCELLED, attempt=run.attempt, why=why, by=by, reason=reason
+        )
         end_run(self.world, run, ending)
         self.world.queue.cancel(run.task_id)
         self.world.hint("run_cancelled", run_id)

@@ -39,6 +39,7 @@ from deepline.core.model.json_value import JsonObject
 from deepline.core.model.ledger import Fact
 from deepline.core.model.why import Why
 from deepline.ports.api_keys import ApiKey
+from deepline.ports.attempts import PreCodeRecovery
 from deepline.ports.clock import Clock
 from deepline.ports.engine import Wakeups
 from deepline.ports.receipts import StepResult
@@ -92,8 +93,8 @@ class World:
     open_cleanup: dict[str, CleanupJobRow] = attrs.field(factory=dict)
     cleanup_events: dict[RunId, list[CleanupEventRow]] = attrs.field(factory=dict)
     usage: dict[RunId, list[UsageRow]] = attrs.field(factory=dict)
+    recoveries: dict[tuple[RunId, str], PreCodeRecovery] = attrs.field(factory=dict)
     api_keys: dict[str, ApiKey] = attrs.field(factory=dict)
-    api_key_ids: dict[str, str] = attrs.field(factory=dict)
     queue: EngineQueue = attrs.field(init=False)
 
     _listeners: list[Listener] = attrs.field(factory=list)

@@ -53,6 +53,8 @@ _LIVE = """
      where a.run_id = %s and a.attempt = %s and a.status in ('running', 'waiting')
        and (%s::text is null or a.lease_token = %s))
 """
+_WAIT = True
+"""A claim in hand is prepared in a transaction that may wait for its run's row."""
 _RECOVERY = """
     select {schema}.iso(d.first_failed_at), d.deferrals from {schema}.recovery_deferrals d
      where d.run_id = %s and d.dependency = %s
@@ -77,20 +79,17 @@ class PostgresAttempts:
         """
         if self._claimed is not None:
             self._claimed(request.lane, request.org_limit)
-        rows = [
-            row
-            for (row,) in await self._steps.call(
-                "claim",
-                request.lane,
-                request.owner,
-                request.worker,
-                _whole_seconds(request.lease),
-                request.quantity,
-                request.org_limit,
-                list(request.placement_keys),
-            )
-        ]
-        rows = await self._prepare_busy(rows, request)
+        answers = await self._steps.call(
+            "claim",
+            request.lane,
+            request.owner,
+            request.worker,
+            _whole_seconds(request.lease),
+            request.quantity,
+            request.org_limit,
+            list(request.placement_keys),
+        )
+        rows = await self._prepare_busy([_document(row) for (row,) in answers], request)
         return [self._prepared(row) for row in rows if row["kind"] != "lost"]
 
     async def prepare(
@@ -182,7 +181,15 @@ class PostgresAttempts:
     ) -> RetireOutcome:
         """Give the attempt up and queue its run again, counting the wait for a dependency."""
         outcome = await self._retire(
-            ref, claim, reason, delay, why, {"dependency": dependency, "bound_s": None}
+            ref,
+            claim,
+            {
+                "reason": reason.value,
+                "delay_s": delay.total_seconds(),
+                "bound_s": None,
+                "dependency": dependency,
+                "why": why_to_json(why),
+            },
         )
         assert not isinstance(outcome, OutageExhausted)
         return outcome
@@ -211,10 +218,13 @@ class PostgresAttempts:
         return await self._retire(
             ref,
             claim,
-            RetireReason.TOKEN_OUTAGE,
-            delay,
-            why,
-            {"dependency": None, "bound_s": bound.total_seconds()},
+            {
+                "reason": RetireReason.TOKEN_OUTAGE.value,
+                "delay_s": delay.total_seconds(),
+                "bound_s": bound.total_seconds(),
+                "dependency": None,
+                "why": why_to_json(why),
+            },
         )
 
     async def token_obtained(self, ref: AttemptRef) -> None:
@@ -233,26 +243,8 @@ class PostgresAttempts:
         rows = await self._steps.read(_LIVE, run_id, attempt, lease_token, lease_token)
         return bool(rows[0][0])
 
-    async def _retire(
-        self,
-        ref: AttemptRef,
-        claim: Claim,
-        reason: RetireReason,
-        delay: timedelta,
-        why: Why,
-        fields: dict[str, Json],
-    ) -> OutageOutcome:
-        answer = await self._ask(
-            "retire",
-            claim_fields(claim)
-            | fence_fields(ref)
-            | {
-                "reason": reason.value,
-                "delay_s": delay.total_seconds(),
-                "why": why_to_json(why),
-            }
-            | fields,
-        )
+    async def _retire(self, ref: AttemptRef, claim: Claim, how: dict[str, Json]) -> OutageOutcome:
+        answer = await self._ask("retire", claim_fields(claim) | fence_fields(ref) | how)
         if answer["outcome"] == "lost":
             return LostFence()
         started_at = optional(instant, answer["outage_started_at"])
@@ -287,7 +279,7 @@ class PostgresAttempts:
             worker,
             list(placement_keys),
             Jsonb(list(claims)),
-            True,
+            _WAIT,
         )
         return [_document(row) for (row,) in rows]
 

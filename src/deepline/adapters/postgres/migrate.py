@@ -9,12 +9,14 @@ The engine comes from the SQL that `absurdctl` carries, in the one version whose
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from importlib import resources
 
-import absurdctl
+import absurdctl  # type: ignore[import-untyped]  # ships no types
 import attrs
 import psycopg
+import trio
 from psycopg import sql
 
 from deepline.adapters.postgres.classify import port_errors
@@ -25,6 +27,7 @@ from deepline.ports.errors import Refused
 
 DEFAULT_SCHEMA = "deepline"
 ENGINE_VERSION = "0.5.1"
+_CLOSE_S = 5
 _LOCK = 0x6465_6570_6C69_6E65
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
@@ -75,7 +78,7 @@ class Migration:
 
 @attrs.frozen(kw_only=True)
 class SchemaState:
-    """How a database stands: numbers of migrations applied, pending, and unknown to this release."""
+    """How a database stands: numbers of migrations applied, pending, and unknown here."""
 
     schema: str
     applied: Sequence[int]
@@ -97,12 +100,11 @@ class SchemaState:
 
 def packaged_migrations() -> Sequence[Migration]:
     """The migrations of this release, in order."""
-    found = []
-    for file in resources.files(__package__).joinpath("migrations").iterdir():
-        if named := _FILE_NAME.fullmatch(file.name):
-            found.append(
-                Migration(number=int(named[1]), name=named[2], text=file.read_text("utf-8"))
-            )
+    found = [
+        Migration(number=int(named[1]), name=named[2], text=file.read_text("utf-8"))
+        for file in resources.files(__package__).joinpath("migrations").iterdir()
+        if (named := _FILE_NAME.fullmatch(file.name))
+    ]
     found.sort(key=lambda migration: migration.number)
     numbers = [migration.number for migration in found]
     assert len(set(numbers)) == len(numbers), "two migrations have one number"
@@ -123,14 +125,10 @@ async def migrate(
     _check_name(schema)
     wanted = packaged_migrations() if migrations is None else migrations
     with port_errors():
-        connection = await _connect(dsn)
-        try:
-            async with connection.transaction():
-                await connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
-                await _bring_engine(connection)
-                return await _bring_schema(connection, schema, wanted)
-        finally:
-            await connection.close()
+        async with _connected(dsn) as connection, connection.transaction():
+            await connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+            await _bring_engine(connection)
+            return await _bring_schema(connection, schema, wanted)
 
 
 async def schema_state(
@@ -143,12 +141,9 @@ async def schema_state(
     _check_name(schema)
     wanted = packaged_migrations() if migrations is None else migrations
     with port_errors():
-        connection = await _connect(dsn)
-        try:
+        async with _connected(dsn) as connection:
             applied = await _applied(connection, schema)
             engine_version = await _engine_version(connection)
-        finally:
-            await connection.close()
     known = {migration.number for migration in wanted}
     return SchemaState(
         schema=schema,
@@ -159,9 +154,10 @@ async def schema_state(
     )
 
 
-async def _connect(dsn: str) -> TrioConnection:
+@asynccontextmanager
+async def _connected(dsn: str) -> AsyncIterator[TrioConnection]:
     # An upgrade may rewrite a large table or wait for the lock of another one.
-    return await open_connection(
+    connection = await open_connection(
         ConnectionSettings(
             dsn=dsn,
             application_name="deepline migrate",
@@ -169,6 +165,11 @@ async def _connect(dsn: str) -> TrioConnection:
             idle_in_transaction_limit=None,
         )
     )
+    try:
+        yield connection
+    finally:
+        with trio.move_on_after(_CLOSE_S, shield=True):
+            await connection.close()
 
 
 async def _bring_engine(connection: TrioConnection) -> None:

@@ -1,5 +1,11 @@
-"""Calls the store's SQL functions: one round trip a step, many callers a round trip (DESIGN §5)."""
+"""Calls the store's SQL functions: one round trip a step, many callers a round trip (DESIGN §5).
 
+While a program is being cancelled its runs still commit their last facts, each shielded for a
+moment. The tasks that carry their batches must outlive that, so they are shielded too, until
+`stop` or until `OVERTIME_S` after the cancellation.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 
 import psycopg
@@ -13,6 +19,9 @@ from deepline.ports.errors import Refused, Unavailable
 from deepline.ports.wire import encode_json
 
 Row = tuple[object, ...]
+
+OVERTIME_S = 30
+"""How long batches are carried after the block of the store was cancelled."""
 
 
 class Steps:
@@ -29,10 +38,12 @@ class Steps:
         self._groups: dict[str, GroupCommit] = {}
         self._nursery: trio.Nursery | None = None
         self._scopes: list[trio.CancelScope] = []
+        self._ends_at = math.inf
 
     def start(self, nursery: trio.Nursery) -> None:
         """Let the carriers of batches live in `nursery`, from their first use until `stop`."""
         self._nursery = nursery
+        nursery.start_soon(self._limit_overtime)
 
     def stop(self) -> None:
         """End the carriers."""
@@ -86,12 +97,18 @@ class Steps:
             raise Unavailable("the store is closed")
         group = GroupCommit(send)
         self._groups[function] = group
-        # Shielded: while the program is being cancelled its runs still commit their last facts
-        # through here. `stop` ends it, which is called when the block of the store is left.
-        scope = trio.CancelScope(shield=True)
+        scope = trio.CancelScope(shield=True, deadline=self._ends_at)
         self._scopes.append(scope)
         self._nursery.start_soon(_carry, group, scope)
         return group
+
+    async def _limit_overtime(self) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._ends_at = trio.current_time() + OVERTIME_S
+            for scope in self._scopes:
+                scope.deadline = self._ends_at
 
     async def _send(
         self, function: str, requests: Sequence[str], arguments: Sequence[object]

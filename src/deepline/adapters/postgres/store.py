@@ -98,3 +98,4 @@ async def open_store(
             )
         finally:
             steps.stop()
+            carriers.cancel_scope.cancel()

@@ -21,8 +21,8 @@ from deepline.core.model.why import Why
 from deepline.ports.terminals import (
     Cancelled,
     CancelOutcome,
-    Committed,
     CommitOutcome,
+    Committed,
     NotCancelled,
     NotCommitted,
     OfferAlreadyStored,

@@ -5,8 +5,8 @@ import psycopg
 import pytest
 import trio
 
-from deepline.core.model.identity import Lane
 from deepline.core.model.claim import Fresh
+from deepline.core.model.identity import Lane
 from deepline.ports.admission import SubmitReceipt
 from deepline.ports.errors import NotFound, Refused
 from tests.support.store import LANE, StoreBench, submission
@@ -143,9 +143,9 @@ async def test_lanes_are_made_once_by_many(bench: StoreBench) -> None:
     assert await bench.row("select release_id from deepline.lanes where lane = 'runs_other'") == (
         "release-2"
     )
-    assert await bench.row(
-        "select count(*) from pg_indexes where schemaname = 'absurd' and indexname = 'r_runs_other_due'"
-    ) == 1
+    assert (
+        await bench.row("select count(*) from pg_indexes where indexname = 'r_runs_other_due'") == 1
+    )
 
 
 async def test_a_run_stays_on_the_lane_it_was_submitted_to(bench: StoreBench) -> None:

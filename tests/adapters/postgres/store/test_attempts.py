@@ -1,4 +1,4 @@
-"""An attempt between its claim and its end: bound, parked, resumed, given up (C17, C29, C54, C64)."""
+"""An attempt between its claim and its end: bound, parked, resumed, retired (C17, C29, C64)."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,7 +36,7 @@ def other_lease(ref: Any) -> Any:
 
 
 async def test_a_parked_attempt_waits_and_its_engine_run_sleeps(bench: StoreBench) -> None:
-    """Parking marks the attempt and puts the engine run to sleep, spending no engine attempt (C29)."""
+    """Parking marks the attempt and puts the engine run to sleep at no engine attempt (C29)."""
     work = await bench.started()
     until = datetime.now(UTC) + LATER
     silence = SilenceWatch(
@@ -58,7 +58,7 @@ async def test_a_parked_attempt_waits_and_its_engine_run_sleeps(bench: StoreBenc
 
 
 async def test_a_wake_finds_what_was_parked(bench: StoreBench) -> None:
-    """A due run is claimed with its attempt as it was parked, under the same lease and engine attempt."""
+    """A due run is claimed with its attempt as it was parked, under the same lease."""
     parked = await bench.parked()
     await bench.make_due("run")
 
@@ -99,7 +99,9 @@ async def test_a_park_under_a_lost_fence_writes_nothing(bench: StoreBench) -> No
     """Another lease, or a claim that somebody else has, refuses the park."""
     work = await bench.started()
 
-    stranger = attrs.evolve(work, attempt=attrs.evolve(work.attempt, ref=other_lease(work.attempt.ref)))
+    stranger = attrs.evolve(
+        work, attempt=attrs.evolve(work.attempt, ref=other_lease(work.attempt.ref))
+    )
     assert await bench.park(stranger) == LostFence()
     thief = attrs.evolve(work, claim=attrs.evolve(work.claim, owner="thief"))
     assert await bench.park(thief) == LostFence()
@@ -131,14 +133,14 @@ async def test_no_wake_is_lost_between_offer_and_park(bench: StoreBench) -> None
     """However offers and parks interleave, a run with a terminal is due."""
     for number in range(40):
         await bench.submit(f"run-{number}")
-    works = await bench.claim(quantity=40)
+    works = await bench.claim_all_fresh(40)
 
     async with trio.open_nursery() as nursery:
         for work in works:
             nursery.start_soon(bench.park, work)
             nursery.start_soon(
                 bench.store.terminals.offer,
-                key_of(work.attempt.ref),  # type: ignore[union-attr]
+                key_of(work.attempt.ref),
                 OUTPUT,
                 NoFence(),
                 WHY,
@@ -156,7 +158,7 @@ async def test_heartbeats_do_not_wake(bench: StoreBench) -> None:
 
 
 async def test_a_beat_after_the_watched_one_ends_the_watch_at_once(bench: StoreBench) -> None:
-    """A silence confirmation is about one heartbeat; a park that missed a newer one is due (C31)."""
+    """A silence confirmation is about one heartbeat; a park that missed a newer is due (C31)."""
     work = await bench.started()
     await bench.store.liveness.beat(key_of(work.attempt.ref))
     silence = SilenceWatch(
@@ -192,7 +194,7 @@ async def test_a_resumed_attempt_runs_under_its_own_fence(bench: StoreBench) -> 
 
 
 async def test_a_resumed_attempt_is_never_started_anew(bench: StoreBench) -> None:
-    """If its worker dies after resuming a sleep, the attempt waits again: its play has begun (I11)."""
+    """If its worker dies after resuming a sleep, the attempt waits again: its play began (I11)."""
     work = await bench.started()
     await bench.park(work, event())
     await bench.make_due("run")
@@ -245,7 +247,7 @@ async def test_a_deferral_sleeps_as_long_as_asked(bench: StoreBench) -> None:
 
 
 async def test_a_retired_attempt_queues_its_run_with_its_cleanup(bench: StoreBench) -> None:
-    """Giving up owes the sandbox a cleanup in the same commit and keeps the run admitted (C54, I13)."""
+    """Giving up owes a cleanup in the same commit and keeps the run admitted (C54, I13)."""
     work = await bench.started()
     await bench.bind(work)
 
@@ -341,9 +343,7 @@ async def test_other_reasons_carry_no_outage_on(bench: StoreBench, reason: Retir
     """Only retirements for the outage itself keep its start (Q31)."""
     work = await fresh_in_outage(bench)
 
-    await bench.store.attempts.retire(
-        work.attempt.ref, work.claim, reason, delay=SECOND, why=WHY
-    )
+    await bench.store.attempts.retire(work.attempt.ref, work.claim, reason, delay=SECOND, why=WHY)
 
     await bench.make_due("run")
     assert (await bench.claim_fresh()).attempt.outage_started_at is None
@@ -359,7 +359,8 @@ async def test_a_bound_sandbox_is_on_the_attempt(bench: StoreBench) -> None:
     assert attempt is not None
     assert (attempt.status, attempt.suspension) == (AttemptStatus.RUNNING, detached(1))
     assert await bench.row(
-        "select state, sandbox_id, routing_domain, bound_at is not null from deepline.sandbox_operations"
+        "select state, sandbox_id, routing_domain, bound_at is not null"
+        " from deepline.sandbox_operations"
     ) == ("bound", SANDBOX.sandbox_id, SANDBOX.routing_domain, True)
     assert await bench.row("select sandbox_id from deepline.sandbox_usage") == SANDBOX.sandbox_id
     assert await bench.rows("select 1 from deepline.cleanup_jobs") == []
@@ -413,7 +414,7 @@ async def test_liveness_of_an_attempt_needs_its_lease(bench: StoreBench) -> None
 async def test_a_suspension_that_cannot_be_read_is_marked(bench: StoreBench) -> None:
     """What was stored malformed is told apart from what was never stored (C39)."""
     work = await bench.parked()
-    await bench.rows("update deepline.attempts set suspension = '{\"kind\": \"other\"}'")
+    await bench.rows('update deepline.attempts set suspension = \'{"kind": "other"}\'')
 
     attempt = await bench.store.attempts.read(key_of(work.attempt.ref))
 
@@ -448,7 +449,7 @@ async def test_waits_for_a_dependency_are_counted(bench: StoreBench) -> None:
 
 
 async def test_a_failed_fresh_attempt_is_retired_with_the_engine_attempt(bench: StoreBench) -> None:
-    """Spending the engine attempt gives an attempt without a runner up in one commit (C19.6, I13)."""
+    """Spending the engine attempt also gives up an attempt without a runner (C19.6, I13)."""
     work = await bench.started()
 
     assert await bench.store.attempts.fail(work.attempt.ref, work.claim, WHY, reason="boom")

@@ -16,11 +16,12 @@ from deepline.core.model.claim import (
     Missing,
     Wake,
 )
+from deepline.core.model.identity import OrgId
 from deepline.core.model.run import RunStatus
 from deepline.ports.attempts import LostFence
 from deepline.ports.errors import FenceLost
 from deepline.ports.terminals import NotCommitted
-from tests.support.store import LOCAL, WHY, StoreBench, key_of, submission
+from tests.support.store import LOCAL, StoreBench, key_of, submission
 
 
 async def test_a_queued_run_is_prepared_with_a_first_attempt(bench: StoreBench) -> None:
@@ -143,7 +144,7 @@ async def test_an_ended_run_is_answered_as_terminal(bench: StoreBench) -> None:
 
 
 async def test_a_lost_claim_without_a_runner_makes_a_fresh_attempt(bench: StoreBench) -> None:
-    """The attempt of a dead worker is retired, with its cleanup obligation, before another (I13)."""
+    """The attempt of a dead worker is retired, with its obligation, before another (I13)."""
     lost = await bench.started()
     await bench.rows(
         "insert into deepline.sandbox_operations"
@@ -162,12 +163,14 @@ async def test_a_lost_claim_without_a_runner_makes_a_fresh_attempt(bench: StoreB
     assert await bench.row("select retired_reason from deepline.attempts where attempt = 1") == (
         RetireReason.LEASE_LOST
     )
-    assert await bench.rows("select operation_key, attempt from deepline.cleanup_jobs") == [("key", 1)]
+    assert await bench.rows("select operation_key, attempt from deepline.cleanup_jobs") == [
+        ("key", 1)
+    ]
     assert isinstance(await bench.commit(lost), NotCommitted)
 
 
 async def test_a_lost_claim_with_a_runner_is_taken_over(bench: StoreBench) -> None:
-    """Where play code may have started the attempt goes on, under a lease unknown to its old holder."""
+    """Where a play may have started, the attempt goes on under a lease its holder knows not."""
     lost = await bench.started()
     assert await bench.bind(lost)
     await bench.lose_claim(lost)
@@ -230,7 +233,7 @@ async def test_two_claimers_never_get_the_same_run(bench: StoreBench) -> None:
 
 
 async def test_a_run_locked_by_another_is_prepared_after_it(bench: StoreBench) -> None:
-    """A claim never waits for a run's row while it holds the engine's; it prepares that run next."""
+    """A claim never waits for a run's row while it holds the engine's; it comes after."""
     await bench.parked("held")
     await bench.submit("free")
     await bench.make_due("held")
@@ -239,12 +242,14 @@ async def test_a_run_locked_by_another_is_prepared_after_it(bench: StoreBench) -
     async def claim_both() -> None:
         claimed.extend(await bench.claim(quantity=2))
 
-    async with trio.open_nursery() as nursery, bench.pool.lease() as connection:
-        async with connection.transaction():
-            await connection.execute("select 1 from deepline.runs where run_id = 'held' for update")
-            nursery.start_soon(claim_both)
-            while await bench.rows("select 1 from absurd.r_runs where state = 'sleeping'"):
-                await trio.sleep(0.01)
+    async with (
+        trio.open_nursery() as nursery,
+        bench.pool.lease() as connection,
+        connection.transaction(),
+    ):
+        await connection.execute("select 1 from deepline.runs where run_id = 'held' for update")
+        nursery.start_soon(claim_both)
+        await bench.until_none("select 1 from absurd.r_runs where state = 'sleeping'")
 
     assert {type(one) for one in claimed} == {Fresh, Wake}
 
@@ -268,7 +273,7 @@ async def test_a_big_organisation_does_not_keep_small_ones_waiting(bench: StoreB
 
     for batch in (first, second):
         organisations = [one.launch.org_id for one in batch if isinstance(one, Fresh)]
-        assert organisations.count("big") == 1
+        assert organisations.count(OrgId("big")) == 1
         assert len(set(organisations)) == 11
 
 

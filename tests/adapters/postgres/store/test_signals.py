@@ -38,7 +38,9 @@ async def test_a_signal_before_the_park_is_not_missed(bench: StoreBench) -> None
     "signal",
     [
         pytest.param(Signal(event_key="other", boundary_id=None, payload={}), id="another event"),
-        pytest.param(Signal(event_key="approved", boundary_id="elsewhere", payload={}), id="another boundary"),
+        pytest.param(
+            Signal(event_key="approved", boundary_id="elsewhere", payload={}), id="another boundary"
+        ),
     ],
 )
 async def test_a_signal_for_another_wait_wakes_nobody(bench: StoreBench, signal: Signal) -> None:
@@ -65,7 +67,7 @@ async def test_no_signal_is_lost_between_put_and_park(bench: StoreBench) -> None
     """However signals and parks interleave, each run with its signal is due."""
     for number in range(30):
         await bench.submit(f"run-{number}")
-    works = await bench.claim(quantity=30)
+    works = await bench.claim_all_fresh(30)
 
     async def put(run_id: RunId) -> None:
         await bench.store.signals.put(run_id, APPROVED, signal_id=None)
@@ -113,7 +115,9 @@ async def test_signals_are_taken_oldest_first_and_answered_again(bench: StoreBen
 async def test_a_signal_for_one_boundary_is_for_it_alone(bench: StoreBench) -> None:
     """A signal that names its boundary is not taken by another wait."""
     await bench.submit()
-    await bench.store.signals.put(RUN, Signal(event_key="approved", boundary_id="two", payload={"n": 2}), signal_id=None)
+    await bench.store.signals.put(
+        RUN, Signal(event_key="approved", boundary_id="two", payload={"n": 2}), signal_id=None
+    )
 
     assert await bench.store.signals.take(RUN, "approved", "one") is None
     assert await bench.store.signals.take(RUN, "approved", "two") is not None

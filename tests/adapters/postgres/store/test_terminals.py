@@ -1,12 +1,13 @@
 """Ends of runs: one commit, first write wins, every refusal an answer (C20, C21, C32, Q37, Q44)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 import pytest
 import trio
 
+from deepline.core.model.claim import Fresh
 from deepline.core.model.heartbeat import (
     NEVER_BEATEN,
     ExpectHeartbeat,
@@ -14,6 +15,7 @@ from deepline.core.model.heartbeat import (
     NoFence,
 )
 from deepline.core.model.identity import AttemptKey, AttemptRef, LeaseToken, ReleaseId, RunId
+from deepline.core.model.ledger import SettledProgress
 from deepline.core.model.result import Completed, Failed, Report
 from deepline.core.model.run import RunStatus
 from deepline.ports.errors import MalformedDocument, Refused
@@ -26,14 +28,13 @@ from deepline.ports.terminals import (
     OfferAlreadyStored,
     OfferRefused,
     OfferStored,
-    SettledProgress,
     Unstarted,
 )
 from tests.support.store import FAILURE, OUTPUT, WHY, StoreBench, key_of
 
 
 async def test_a_commit_makes_everything_of_an_end_durable(bench: StoreBench) -> None:
-    """Terminal, attempt, facts in order, reason, cleanup and engine task: one commit has them all."""
+    """Terminal, attempt, facts in order, reason, cleanup, engine task: one commit has all."""
     work = await bench.started()
     await bench.bind(work)
 
@@ -48,7 +49,11 @@ async def test_a_commit_makes_everything_of_an_end_durable(bench: StoreBench) ->
     assert isinstance(outcome, Committed)
     assert outcome.status is RunStatus.FAILED
     status, logs, why = await bench.row("select status, log_tail, why from deepline.runs")
-    assert (status, logs, why) == ("failed", ["a", "b"], {"rule": "test.rule", "evidence": {"seen": 1}})
+    assert (status, logs, why) == (
+        "failed",
+        ["a", "b"],
+        {"rule": "test.rule", "evidence": {"seen": 1}},
+    )
     assert await bench.row("select status from deepline.attempts") == "failed"
     assert await bench.rows("select seq, event_id, kind from deepline.outbox order by seq") == [
         (1, "run-created:run", "run.created"),
@@ -59,10 +64,13 @@ async def test_a_commit_makes_everything_of_an_end_durable(bench: StoreBench) ->
     assert payload["result"]["error"] == "BROKEN: no"
     assert payload["logTail"] == ["a", "b"]
     assert await bench.rows("select rule from deepline.decisions") == ["test.rule"]
-    assert await bench.rows("select operation_key, sandbox_id, capture_crash from deepline.cleanup_jobs") == [
-        ("operation", "sandbox-1", True)
-    ]
-    assert await bench.row("select sandbox_id, ended_at from deepline.sandbox_usage") == ("sandbox-1", None)
+    assert await bench.rows(
+        "select operation_key, sandbox_id, capture_crash from deepline.cleanup_jobs"
+    ) == [("operation", "sandbox-1", True)]
+    assert await bench.row("select sandbox_id, ended_at from deepline.sandbox_usage") == (
+        "sandbox-1",
+        None,
+    )
     assert await bench.engine_state() == "completed"
 
 
@@ -76,7 +84,9 @@ async def test_a_second_commit_changes_nothing(bench: StoreBench) -> None:
 
 
 WRONG_FENCES: list[Any] = [
-    pytest.param(lambda ref: attrs.evolve(ref, lease_token=LeaseToken("other")), id="another lease"),
+    pytest.param(
+        lambda ref: attrs.evolve(ref, lease_token=LeaseToken("other")), id="another lease"
+    ),
     pytest.param(lambda ref: attrs.evolve(ref, attempt=2), id="another attempt"),
 ]
 
@@ -125,7 +135,7 @@ async def test_a_waiting_attempt_is_ended_only_when_asked(bench: StoreBench) -> 
 
 
 async def test_a_settlement_without_a_claim_cancels_the_task(bench: StoreBench) -> None:
-    """Recovery and sweep end a run under its lease; its engine task ends in the same commit (C65)."""
+    """Recovery and sweep end a run under its lease; its engine task ends with it (C65)."""
     work = await bench.parked()
 
     assert isinstance(await bench.commit(work, claim=None, from_waiting=True), Committed)
@@ -208,7 +218,12 @@ async def test_two_ends_of_one_run_in_one_batch_are_one_end(bench: StoreBench) -
         nursery.start_soon(commit, FAILURE)
 
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Committed", "NotCommitted"]
-    assert await bench.row("select count(*) from deepline.outbox where event_id like 'run-terminal:%%'") == 1
+    assert (
+        await bench.row(
+            "select count(*) from deepline.outbox where event_id like 'run-terminal:%%'"
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize("output", ["nul \x00", float("nan"), "half \ud800"])
@@ -366,7 +381,9 @@ async def test_a_cancel_ends_a_run_with_all_that_belongs_to_it(bench: StoreBench
     """Cancelling ends run, attempt and task, and owes the sandbox its cleanup (C09, Q37)."""
     work = await bench.parked()
 
-    outcome = await bench.store.terminals.cancel(RunId("run"), by="person", reason="enough", why=WHY)
+    outcome = await bench.store.terminals.cancel(
+        RunId("run"), by="person", reason="enough", why=WHY
+    )
 
     assert outcome == Cancelled(had_attempt=True)
     assert await bench.row("select status, cancelled_by, terminal from deepline.runs") == (
@@ -410,23 +427,21 @@ async def test_cancel_and_commit_race_to_one_end(bench: StoreBench) -> None:
     """Whichever commits first wins, the loser learns it; each run ends once (Q37)."""
     for number in range(20):
         await bench.submit(f"run-{number}")
-    works = await bench.claim(quantity=20)
+    works = await bench.claim_all_fresh(20)
     ends: dict[str, list[object]] = {f"run-{number}": [] for number in range(20)}
 
-    async def note(run_id: str, end: Callable[[], Awaitable[object]]) -> None:
-        ends[run_id].append(await end())
+    async def commit(work: Fresh) -> None:
+        ends[work.claim.run_id].append(await bench.commit(work))
+
+    async def cancel(work: Fresh) -> None:
+        run_id = work.claim.run_id
+        cancel_run = bench.store.terminals.cancel
+        ends[run_id].append(await cancel_run(run_id, by="p", reason="r", why=WHY))
 
     async with trio.open_nursery() as nursery:
         for work in works:
-            run_id = work.claim.run_id
-            nursery.start_soon(note, run_id, lambda work=work: bench.commit(work))  # type: ignore[misc]
-            nursery.start_soon(
-                note,
-                run_id,
-                lambda run_id=run_id: bench.store.terminals.cancel(  # type: ignore[misc]
-                    run_id, by="p", reason="r", why=WHY
-                ),
-            )
+            nursery.start_soon(commit, work)
+            nursery.start_soon(cancel, work)
 
     for outcomes in ends.values():
         assert sum(isinstance(outcome, Committed | Cancelled) for outcome in outcomes) == 1

@@ -89,6 +89,7 @@ begin
     on conflict (lane) do nothing;
 end $$;
 
+-- Locks the runs of all requests, and their attempts: the one named, else the newest.
 create function {schema}.lock_runs(p_requests jsonb) returns void
 language plpgsql as $$
 begin
@@ -98,7 +99,9 @@ begin
     for update;
     perform 1 from {schema}.attempts a
     where (a.run_id, a.attempt) in (
-        select q ->> 'run_id', (q ->> 'attempt')::integer from jsonb_array_elements(p_requests) q)
+        select r.run_id, coalesce((q ->> 'attempt')::integer, r.attempt)
+          from jsonb_array_elements(p_requests) q
+          join {schema}.runs r on r.run_id = q ->> 'run_id')
     order by a.run_id, a.attempt
     for update;
 end $$;

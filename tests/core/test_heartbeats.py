@@ -1,0 +1,185 @@
+"""Which pushes of a runner are accepted (C34, Q51, Q56, I02, I05)."""
+
+from datetime import timedelta
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepline.core.heartbeats import (
+    Accept,
+    AlreadyStored,
+    AttemptState,
+    Refuse,
+    canonical_schema,
+    identity,
+    judge_beat,
+    judge_offer,
+    push_settings,
+)
+from deepline.core.model.attempt import AttemptStatus
+from deepline.core.model.heartbeat import (
+    NEVER_BEATEN,
+    ExpectHeartbeat,
+    HeartbeatFence,
+    HeartbeatIdentity,
+    NoFence,
+)
+from deepline.core.model.identity import RunId
+from deepline.core.model.run import RunStatus
+from tests.core.parked import START
+
+FIRST = HeartbeatIdentity("beat#1")
+ALIVE = AttemptState(
+    attempt=AttemptStatus.WAITING,
+    run=RunStatus.WAITING,
+    terminal_stored=False,
+    heartbeat=FIRST,
+)
+STORED = attrs.evolve(ALIVE, terminal_stored=True)
+RETIRED = attrs.evolve(ALIVE, attempt=AttemptStatus.RETIRED)
+CANCELLED = attrs.evolve(ALIVE, run=RunStatus.CANCELLED)
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "rule"),
+    [
+        pytest.param(ALIVE, Accept, "beat.accepted", id="C34-2-waiting"),
+        pytest.param(
+            attrs.evolve(ALIVE, attempt=AttemptStatus.RUNNING, run=RunStatus.RUNNING),
+            Accept,
+            "beat.accepted",
+            id="C34-2-running",
+        ),
+        pytest.param(STORED, Refuse, "beat.terminal_stored", id="C34-2-terminal-stored"),
+        pytest.param(RETIRED, Refuse, "beat.attempt_over", id="C34-2-retired"),
+        pytest.param(CANCELLED, Refuse, "beat.attempt_over", id="C34-2-run-over"),
+        pytest.param(None, Refuse, "beat.attempt_unknown", id="C34-2-unknown"),
+    ],
+)
+def test_beat(state: AttemptState | None, kind: type, rule: str) -> None:
+    """A heartbeat counts on a live attempt without a terminal, and nowhere else."""
+    found = judge_beat(state)
+
+    assert type(found) is kind
+    assert found.why.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("state", "fence", "kind", "rule"),
+    [
+        pytest.param(ALIVE, NoFence(), Accept, "offer.accepted", id="C34-3-first-write"),
+        pytest.param(ALIVE, ExpectHeartbeat(FIRST), Accept, "offer.accepted", id="C32-fence-holds"),
+        pytest.param(
+            ALIVE,
+            ExpectHeartbeat(HeartbeatIdentity("beat#0")),
+            Refuse,
+            "offer.heartbeat_moved",
+            id="I05-beat-since",
+        ),
+        pytest.param(
+            ALIVE,
+            ExpectHeartbeat(NEVER_BEATEN),
+            Refuse,
+            "offer.heartbeat_moved",
+            id="A33-expected-never-beaten",
+        ),
+        pytest.param(
+            attrs.evolve(ALIVE, heartbeat=NEVER_BEATEN),
+            ExpectHeartbeat(NEVER_BEATEN),
+            Accept,
+            "offer.accepted",
+            id="A33-never-beaten-holds",
+        ),
+        pytest.param(STORED, NoFence(), AlreadyStored, "offer.already_stored", id="I02-second"),
+        pytest.param(
+            STORED,
+            ExpectHeartbeat(NEVER_BEATEN),
+            AlreadyStored,
+            "offer.already_stored",
+            id="I02-second-whatever-fence",
+        ),
+        pytest.param(
+            attrs.evolve(STORED, attempt=AttemptStatus.COMPLETED, run=RunStatus.COMPLETED),
+            NoFence(),
+            AlreadyStored,
+            "offer.already_stored",
+            id="I02-pushed-again-after-the-end",
+        ),
+        pytest.param(CANCELLED, NoFence(), Refuse, "offer.attempt_over", id="Q56-after-cancel"),
+        pytest.param(RETIRED, NoFence(), Refuse, "offer.attempt_over", id="Q56-retired"),
+        pytest.param(None, NoFence(), Refuse, "offer.attempt_unknown", id="C32-disappeared"),
+    ],
+)
+def test_offer(state: AttemptState | None, fence: HeartbeatFence, kind: type, rule: str) -> None:
+    """A terminal is stored once, on a live attempt, with the heart as expected."""
+    found = judge_offer(state, fence)
+
+    assert type(found) is kind
+    assert found.why.rule == rule
+    if isinstance(found, Refuse):
+        assert found.attempt_exists is (state is not None)
+
+
+STATES = st.one_of(
+    st.none(),
+    st.builds(
+        AttemptState,
+        attempt=st.sampled_from(AttemptStatus),
+        run=st.sampled_from(RunStatus),
+        terminal_stored=st.booleans(),
+        heartbeat=st.sampled_from([NEVER_BEATEN, FIRST]),
+    ),
+)
+FENCES = st.sampled_from([NoFence(), ExpectHeartbeat(NEVER_BEATEN), ExpectHeartbeat(FIRST)])
+
+
+@given(STATES, FENCES)
+def test_every_push_has_one_answer(state: AttemptState | None, fence: HeartbeatFence) -> None:
+    """Any state gives one answer, and an accepted push is never a second or a dead one's."""
+    beat, offer = judge_beat(state), judge_offer(state, fence)
+
+    if isinstance(beat, Accept) or isinstance(offer, Accept):
+        assert state is not None
+        assert state.is_live
+        assert not state.terminal_stored
+    if isinstance(offer, Accept) and isinstance(fence, ExpectHeartbeat):
+        assert state is not None
+        assert state.heartbeat == fence.identity
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 99), st.integers(1, 99))
+def test_identities_differ(micros: int, other_micros: int, sequence: int, other: int) -> None:
+    """Two heartbeats have the same identity only if instant and number are the same (Q51)."""
+    one = identity(START + timedelta(microseconds=micros), sequence)
+    two = identity(START + timedelta(microseconds=other_micros), other)
+
+    assert (one == two) == ((micros, sequence) == (other_micros, other))
+
+
+def test_identity() -> None:
+    """An identity is the instant to the microsecond and the number of the beat."""
+    assert identity(START, 7) == HeartbeatIdentity("2026-03-01T12:00:00.000000Z#7")
+
+
+def test_push_settings() -> None:
+    """A runner is told the lease in whole seconds, and the silence seam only when there is one."""
+    lease = timedelta(seconds=60)
+
+    assert push_settings(RunId("run-1"), lease, timedelta(0)) == {
+        "leaseSeconds": 60,
+        "runId": "run-1",
+    }
+    assert push_settings(RunId("run-1"), lease, timedelta(milliseconds=250)) == {
+        "leaseSeconds": 60,
+        "runId": "run-1",
+        "heartbeatSilenceMs": 250,
+    }
+
+
+def test_canonical_schema() -> None:
+    """No schema is the production schema by name, so that no call drifts (C34.4)."""
+    assert canonical_schema(None, "deepline") == "deepline"
+    assert canonical_schema("", "deepline") == "deepline"
+    assert canonical_schema("preview_7", "deepline") == "preview_7"
