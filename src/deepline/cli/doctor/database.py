@@ -15,15 +15,16 @@ from deepline.cli.settings.parts import StoreSettings
 
 OLDEST = 14
 CLOCK_TOLERANCE_S = 2.0
-_REMEDY = "check that Postgres runs and that WORKFLOW_RUNTIME_POSTGRES leads to it"
+CONFIGURED = "check that Postgres runs and that WORKFLOW_RUNTIME_POSTGRES leads to it"
+EMBEDDED = "run `deepline up`, which starts it"
 
 
-async def database_findings(settings: StoreSettings) -> Sequence[Finding]:
-    """Look at the database, and at its schema if it answers."""
-    found = await bounded("database", lambda: _server(settings), _REMEDY)
+async def database_findings(settings: StoreSettings, remedy: str) -> Sequence[Finding]:
+    """Look at the database, and at its schema if it answers; `remedy` is for when it does not."""
+    found = await bounded("database", lambda: _server(settings), remedy)
     if found[0].state == "broken":
         return [*found, skipped("schema", "the database does not answer")]
-    return [*found, *await bounded("schema", lambda: _schema(settings), _REMEDY)]
+    return [*found, *await bounded("schema", lambda: _schema(settings), remedy)]
 
 
 async def _server(settings: StoreSettings) -> Sequence[Finding]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deepline.cli.doctor.database import database_findings
+from deepline.cli.doctor.database import CONFIGURED, EMBEDDED, database_findings
 from deepline.cli.doctor.findings import Finding, broken
 from deepline.cli.doctor.gateway import GatewayFacts, gateway_findings
 from deepline.cli.doctor.machine import home_findings, provider_findings, role_findings
@@ -21,18 +21,18 @@ async def examine(values: Mapping[str, str]) -> Sequence[Finding]:
     home = Home(read_home(Reader(values)))
     alone = not values.get(DSN_VARIABLE, "").strip()
     found = [*role_findings(values), *await home_findings(home)]
-    found += await _store(values)
+    found += await _store(values, EMBEDDED if alone else CONFIGURED)
     found += await gateway_findings(known_gateway(values, home, alone=alone))
     found += await provider_findings(with_local_defaults(values) if alone else values)
     return found
 
 
-async def _store(values: Mapping[str, str]) -> Sequence[Finding]:
+async def _store(values: Mapping[str, str], remedy: str) -> Sequence[Finding]:
     try:
         settings = found_store(values)
     except (SettingsRefused, CommandFailed) as error:
-        return [broken("database", str(error), "`deepline up` starts one")]
-    return await database_findings(settings)
+        return [broken("database", str(error), remedy)]
+    return await database_findings(settings, remedy)
 
 
 def known_gateway(values: Mapping[str, str], home: Home, *, alone: bool) -> GatewayFacts:

@@ -46,7 +46,9 @@ def _role(
 
 
 async def home_findings(home: Home) -> Sequence[Finding]:
-    """Look at the directory where this machine keeps its own."""
+    """Look at the directory where this machine keeps its own; one that is missing stays so."""
+    if not home.path.exists():
+        return [skipped("directory", f"{home.path} is made on first use")]
     try:
         await trio.to_thread.run_sync(home.prepare)
     except CommandFailed as error:

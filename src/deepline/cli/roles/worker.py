@@ -6,10 +6,10 @@ import trio
 
 from deepline.adapters.http.executor_tokens import HttpExecutorTokens, TokenCredentials
 from deepline.adapters.http.ledger import HttpLedger
-from deepline.adapters.http.limited_client import Call, LimitedClient
+from deepline.adapters.http.limited_client import LimitedClient
+from deepline.adapters.http.receipt_gateway import check_receipt_gateway
 from deepline.adapters.program_archive import build_archive
 from deepline.adapters.telemetry import SchedulerLabels
-from deepline.cli.failures import CommandFailed
 from deepline.cli.health_endpoint import Health, listening_on, serve_health
 from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import observed_process, snapshot_of
@@ -18,15 +18,14 @@ from deepline.cli.outside import Outside
 from deepline.cli.providers import make_providers
 from deepline.cli.settings.worker import WorkerRole, lane_of
 from deepline.core.model.identity import Lane
-from deepline.ports.errors import PortError
 from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
 from deepline.runtime.stop import Stop
 from deepline.runtime.worker import Worker, WorkerSettings
 from deepline.runtime.worker_ports import WorkerPorts
 
 RUNNER = "deepline.runner"
-GATEWAY_TRIES = 3
-GATEWAY_S = 15.0
+LOCAL_ALONE = ("local",)
+"""Local runners persist through the gateway of their launch, so no gateway need be up first."""
 _TURN_MARGIN_S = 90.0
 """Longer than any one claim can take: waiting for a connection, opening it, the statement."""
 _POLL_MARGIN_S = 15.0
@@ -51,7 +50,8 @@ async def serve_worker(
                 LimitedClient() as client,
             ):
                 await ready_lane(role, store)
-                await check_receipt_gateway(role, client)
+                if role.providers != LOCAL_ALONE:
+                    await check_receipt_gateway(client, role.receipt_gateway_url, seen.clock)
                 outside = Outside(store=store, client=client, seen=seen, chance=chance)
                 worker = make_worker(role, name, outside)
                 async with trio.open_nursery() as nursery:
@@ -155,36 +155,6 @@ def worker_health(worker: Worker) -> Health:
 
 def _age(then: float | None, now: float) -> float | None:
     return None if then is None else now - then
-
-
-async def check_receipt_gateway(role: WorkerRole, client: LimitedClient) -> None:
-    """Refuse to start without the gateway, for backends whose runners have no other way (C63, Q27).
-
-    Three tries within fifteen seconds. Local runners meet the gateway of their launch, so a local
-    worker starts before it.
-    """
-    if role.providers == ("local",):
-        return
-    call = Call(
-        method="GET", url=role.receipt_gateway_url.rstrip("/") + "/healthz", idempotent=True
-    )
-    said = "no answer in time"
-    for _ in range(GATEWAY_TRIES):
-        with trio.move_on_after(GATEWAY_S / GATEWAY_TRIES) as scope:
-            try:
-                status = (await client.request(call, answer_bytes=64 << 10)).status
-            except PortError as error:
-                said = str(error)
-            else:
-                if status == 200:
-                    return
-                said = f"it answered {status}"
-        if not scope.cancelled_caught:
-            await trio.sleep(1)
-    raise CommandFailed(
-        f"the receipt gateway is not healthy ({said}); start a gateway where "
-        "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL points, then start the worker again"
-    )
 
 
 def scheduler_labels(role: WorkerRole, name: str) -> SchedulerLabels:
