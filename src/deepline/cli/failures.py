@@ -37,7 +37,13 @@ def only(error: BaseException) -> BaseException:
 def judge(error: BaseException) -> Verdict:
     """Say how a command ends that failed with this error."""
     from deepline.cli.settings.reading import SettingsRefused
-    from deepline.ports.errors import CapacityExceeded, OutcomeUnknown, PortError, Unavailable
+    from deepline.ports.errors import (
+        CapacityExceeded,
+        OutcomeUnknown,
+        PortError,
+        Refused,
+        Unavailable,
+    )
 
     cause = only(error)
     match cause:
@@ -50,6 +56,9 @@ def judge(error: BaseException) -> Verdict:
                 ExitCode.UNAVAILABLE,
                 f"{cause}; run `deepline doctor` to see what does not answer",
             )
+        case Refused():
+            # Its code is for machines.
+            return Verdict(ExitCode.REFUSED, cause.detail)
         case PortError():
             return Verdict(ExitCode.REFUSED, str(cause))
         case builtins.KeyboardInterrupt():
