@@ -123,10 +123,10 @@ class _Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record; an exception keeps its type, not its trace."""
         level = LogLevel.ERROR if record.levelno >= logging.ERROR else LogLevel.WARN
-        fields: dict[str, Json] = {"logger": record.name}
+        fields: dict[str, Json] = {"message": record.getMessage()}
         if record.exc_info and record.exc_info[0] is not None:
             fields["errorType"] = record.exc_info[0].__name__
-        self._lines.write(level, record.getMessage(), fields)
+        self._lines.write(level, f"[{record.name}] logged", fields)
 
 
 def forward_standard_logs(lines: LogLines) -> Callable[[], None]:
