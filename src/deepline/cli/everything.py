@@ -19,6 +19,7 @@ from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import observed_process
 from deepline.cli.opened_store import opened_store
 from deepline.cli.outside import Outside
+from deepline.cli.providers import check_providers
 from deepline.cli.roles.controller import make_controller
 from deepline.cli.roles.gateway import Gateway, gateway_secrets, read_keys
 from deepline.cli.roles.worker import make_worker, ready_lane, scheduler_labels, worker_health
@@ -70,6 +71,7 @@ async def serve_everything(
         assert bound is not None
         async with deployed(up.home, values) as deployment:
             roles = _roles({**values, **deployment.role_variables(bound.url)})
+            check_providers(roles.worker)
             metrics_port = None if process.metrics_port == up.port else process.metrics_port
             async with listening_on(process.metrics_host, metrics_port) as metrics:
                 running = _Everything(up, roles, deployment, bound, metrics)

@@ -12,14 +12,18 @@ from deepline.cli.settings.worker import WorkerRole
 from deepline.ports.sandbox_provider import SandboxProvider
 
 
-def make_providers(role: WorkerRole) -> Mapping[str, SandboxProvider]:
-    """One provider per name. Raises `CommandFailed` for one that this release has not."""
+def check_providers(role: WorkerRole) -> None:
+    """Raise `CommandFailed` for a provider that this release has not."""
     unknown = [name for name in role.providers if name != "local"]
     if unknown:
         raise CommandFailed(
             f"this release has no sandbox provider {', '.join(unknown)}; "
             "set DEEPLINE_PLAY_RUNNER_BACKEND=local to run plays on this machine"
         )
+
+
+def make_providers(role: WorkerRole) -> Mapping[str, SandboxProvider]:
+    """One provider per name, all of them checked before. Makes this machine's directory."""
     return {name: _local(role) for name in role.providers}
 
 

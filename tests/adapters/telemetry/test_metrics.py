@@ -174,7 +174,9 @@ def test_process_resources_name_the_service_and_the_machine() -> None:
 
     text = metrics.render().decode()
 
-    [memory] = re.findall(r"^deepline_process_resident_memory_bytes\{(.*)\} (.*)$", text, re.M)
+    [memory] = re.findall(
+        r"^deepline_process_resident_memory_bytes\{(.*)\} (.*)$", text, re.MULTILINE
+    )
     assert memory[0] == 'machine="local",service="scheduler"'
     assert float(memory[1]) > 1_000_000
     assert "deepline_process_cpu_seconds_total{" in text

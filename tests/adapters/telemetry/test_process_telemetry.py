@@ -147,7 +147,7 @@ def test_what_libraries_log_becomes_lines_of_ours(scene: Scene) -> None:
     undo = forward_standard_logs(scene.lines)
     try:
         try:
-            raise ValueError("inside")
+            int("inside")
         except ValueError:
             logging.getLogger("somebody").exception("it broke: %s", "Bearer abcdefgh1234")
         logging.getLogger("somebody").info("chatter")

@@ -15,7 +15,7 @@ from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import observed_process, snapshot_of
 from deepline.cli.opened_store import OpenedStore, check_schema, opened_store
 from deepline.cli.outside import Outside
-from deepline.cli.providers import make_providers
+from deepline.cli.providers import check_providers, make_providers
 from deepline.cli.settings.worker import WorkerRole, lane_of
 from deepline.core.model.identity import Lane
 from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
@@ -39,6 +39,7 @@ async def serve_worker(
     Reports the worker's name once it claims. Refuses to start, with nothing left behind, when the
     schema is not its own, a port is taken, or the receipt gateway does not answer (C63).
     """
+    check_providers(role)
     chance = random.SystemRandom()
     name = instance_name(role.name, chance)
     process = role.process
@@ -69,7 +70,7 @@ async def _serve(worker: Worker, stop: Stop, name: str, task_status: trio.TaskSt
 
 
 def make_worker(role: WorkerRole, name: str, outside: Outside) -> Worker:
-    """Wire a worker over an open store. Raises `CommandFailed` for a provider we have not."""
+    """Wire a worker over an open store."""
     store, seen, chance = outside.store, outside.seen, outside.chance
     ports, clock = store.ports, seen.clock
     providers = make_providers(role)
