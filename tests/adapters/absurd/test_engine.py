@@ -47,6 +47,8 @@ async def test_lost_claims_are_told_and_not_extended(bench: StoreBench) -> None:
     lost = await bench.store.engine.extend([stale, kept, ended], timedelta(seconds=600))
 
     assert lost == [stale, ended]
+    impostor = attrs.evolve(kept, owner="impostor")
+    assert await bench.store.engine.extend([kept, impostor], MINUTE * 10) == [impostor]
     expiry = "select claim_expires_at from absurd.r_runs where run_id = %s"
     assert await bench.row(expiry, stolen.engine_run_id) < await bench.row(
         expiry, kept.engine_run_id

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
+import psycopg
+
 from deepline.adapters.postgres.rows import Document
 from deepline.adapters.postgres.steps import Steps
 from deepline.core.limits import Limits
@@ -30,14 +32,17 @@ class PostgresAdmission:
     async def submit(
         self, submissions: Sequence[Submission], *, project_created: bool = False
     ) -> Sequence[SubmitReceipt]:
-        """Commit all submissions together; each lane hears of it once."""
+        """Commit all submissions together; each lane hears of it once.
+
+        Raises `NotFound` for a lane without a queue.
+        """
         if not submissions:
             return []
-        for submission in submissions:
-            await self.ensure_lane(submission.lane, submission.launch.release_id)
-        answers = await self._steps.write_together(
-            "submit", [self._request(submission) for submission in submissions], project_created
-        )
+        requests = [self._request(submission) for submission in submissions]
+        try:
+            answers = await self._steps.write_together("submit", requests, project_created)
+        except psycopg.errors.UndefinedTable as error:
+            raise NotFound("a lane of these submissions was never made ready") from error
         return [
             _receipt(submission.launch.run_id, answer)
             for submission, answer in zip(submissions, answers, strict=True)

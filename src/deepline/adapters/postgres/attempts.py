@@ -18,6 +18,7 @@ from deepline.adapters.postgres.rows import (
     instant,
     optional,
     prepared_from_row,
+    work_fields,
 )
 from deepline.adapters.postgres.steps import Steps
 from deepline.core.limits import Limits
@@ -146,8 +147,7 @@ class PostgresAttempts:
         """Wait, and let the engine run sleep; it is due at once if its wake has come already."""
         answer = await self._ask(
             "park",
-            claim_fields(claim)
-            | fence_fields(ref)
+            work_fields(ref, claim)
             | {
                 "suspension": suspension_to_json(suspension),
                 "checkpoint": checkpoint_to_json(checkpoint),
@@ -160,7 +160,7 @@ class PostgresAttempts:
 
     async def resume(self, ref: AttemptRef, claim: Claim) -> bool:
         """Take a waiting attempt back to running."""
-        return await self._held("resume", claim_fields(claim) | fence_fields(ref))
+        return await self._held("resume", work_fields(ref, claim))
 
     async def defer(self, claim: Claim, delay: timedelta, why: Why) -> bool:
         """Let the engine run sleep; of the run only the reason is written down."""
@@ -206,8 +206,7 @@ class PostgresAttempts:
         """Spend the engine attempt, retiring an attempt whose runner was never bound."""
         return await self._held(
             "fail_attempts",
-            claim_fields(claim)
-            | fence_fields(ref)
+            work_fields(ref, claim)
             | {"reason": RetireReason.FAILED.value, "failure": reason, "why": why_to_json(why)},
         )
 
@@ -244,7 +243,7 @@ class PostgresAttempts:
         return bool(rows[0][0])
 
     async def _retire(self, ref: AttemptRef, claim: Claim, how: dict[str, Json]) -> OutageOutcome:
-        answer = await self._ask("retire", claim_fields(claim) | fence_fields(ref) | how)
+        answer = await self._ask("retire", work_fields(ref, claim) | how)
         if answer["outcome"] == "lost":
             return LostFence()
         started_at = optional(instant, answer["outage_started_at"])

@@ -61,6 +61,14 @@ def claim_fields(claim: Claim) -> dict[str, Json]:
     }
 
 
+def work_fields(ref: AttemptRef, claim: Claim) -> dict[str, Json]:
+    """Fence and claim in one request. The claim of another run holds nothing here."""
+    fields = claim_fields(claim) | fence_fields(ref)
+    if claim.run_id != ref.run_id:
+        fields["owner"] = None
+    return fields
+
+
 def instant(text: str) -> datetime:
     """An instant as the store's functions write it."""
     return datetime.fromisoformat(text)

@@ -4,12 +4,12 @@ from typing import Any
 
 from deepline.adapters.postgres.rows import (
     Document,
-    claim_fields,
     fence_fields,
     instant,
     key_fields,
     optional,
     stored_terminal,
+    work_fields,
 )
 from deepline.adapters.postgres.steps import Steps
 from deepline.core.model.heartbeat import ExpectHeartbeat, HeartbeatFence
@@ -132,11 +132,9 @@ class PostgresTerminals:
 
 
 def _commit_request(commit: TerminalCommit) -> dict[str, Json]:
-    request = fence_fields(commit.ref)
-    if commit.claim is not None:
-        request |= claim_fields(commit.claim)
-    return request | {
-        "finaliser": commit.claim is not None and commit.claim.is_finaliser,
+    ref, claim = commit.ref, commit.claim
+    return (fence_fields(ref) if claim is None else work_fields(ref, claim)) | {
+        "finaliser": claim is not None and claim.is_finaliser,
         "result": result_to_json(commit.result),
         "why": why_to_json(commit.why),
         "from_waiting": commit.from_waiting,

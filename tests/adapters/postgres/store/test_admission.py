@@ -151,6 +151,7 @@ async def test_lanes_are_made_once_by_many(bench: StoreBench) -> None:
 async def test_a_run_stays_on_the_lane_it_was_submitted_to(bench: StoreBench) -> None:
     """Runs of different lanes are claimed apart (I25)."""
     other = Lane("runs_other")
+    await bench.store.admission.ensure_lane(other, None)
     await bench.store.admission.submit(
         [submission("here"), submission("there", lane=other)], project_created=True
     )
@@ -161,3 +162,11 @@ async def test_a_run_stays_on_the_lane_it_was_submitted_to(bench: StoreBench) ->
     assert (here.claim.run_id, there.claim.run_id) == ("here", "there")
     assert isinstance(there, Fresh)
     await bench.commit(there)
+
+
+async def test_a_lane_without_a_queue_is_not_found(bench: StoreBench) -> None:
+    """Submitting to a lane that was never made ready says so and makes nothing."""
+    with pytest.raises(NotFound):
+        await bench.store.admission.submit([submission("run", lane=Lane("nowhere"))])
+
+    assert await bench.rows("select 1 from deepline.runs") == []

@@ -477,3 +477,16 @@ async def test_a_started_run_is_not_settled_as_unstarted(bench: StoreBench) -> N
     )
 
     assert outcome == NotCancelled(status=RunStatus.RUNNING)
+
+
+async def test_the_claim_of_another_run_ends_nothing(bench: StoreBench) -> None:
+    """A claim holds the engine run of its own run alone."""
+    await bench.submit("one")
+    await bench.submit("two")
+    one, two = await bench.claim_all_fresh(2)
+
+    assert isinstance(await bench.commit(one, claim=two.claim), NotCommitted)
+
+    assert await bench.engine_state("two") == "running"
+    gone = attrs.evolve(one.attempt.ref, run_id=RunId("nobody"))
+    assert await bench.commit(one, ref=gone) == NotCommitted(status=None)

@@ -170,10 +170,10 @@ create function {schema}.extend_claims(p_requests jsonb, p_lease_s integer)
 returns table (answer jsonb) language plpgsql as $$
 declare
     v_lane text;
-    v_held uuid[] := '{}';
-    v_lane_held uuid[];
     v_ids uuid[];
     v_owners text[];
+    v_lane_held jsonb;
+    v_held jsonb := '[]';
 begin
     for v_lane in select distinct q ->> 'lane' from jsonb_array_elements(p_requests) q loop
         select array_agg((q ->> 'engine_run_id')::uuid), array_agg(q ->> 'owner')
@@ -189,15 +189,14 @@ begin
               where r.run_id = free.run_id', 'r_' || v_lane)
         using v_ids, v_owners, absurd.current_time() + make_interval(secs => p_lease_s);
         execute format(
-            'select array_agg(r.run_id) from absurd.%I r
-               join unnest($1, $2) as c(run_id, owner)
-                 on r.run_id = c.run_id and r.claimed_by = c.owner
-              where r.state = ''running''', 'r_' || v_lane)
-        into v_lane_held using v_ids, v_owners;
-        v_held := v_held || coalesce(v_lane_held, '{}');
+            'select jsonb_agg(jsonb_build_array(r.run_id, r.claimed_by)) from absurd.%I r
+              where r.run_id = any ($1) and r.state = ''running''', 'r_' || v_lane)
+        into v_lane_held using v_ids;
+        v_held := v_held || coalesce(v_lane_held, '[]');
     end loop;
     return query
-        select jsonb_build_object('held', (q ->> 'engine_run_id')::uuid = any (v_held))
+        select jsonb_build_object('held', v_held @> jsonb_build_array(
+            jsonb_build_array(q ->> 'engine_run_id', q ->> 'owner')))
         from jsonb_array_elements(p_requests) q;
 end $$;
 
