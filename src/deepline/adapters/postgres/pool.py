@@ -28,6 +28,7 @@ from deepline.adapters.postgres import breaker, classify
 from deepline.adapters.postgres.connection import TrioConnection
 from deepline.adapters.postgres.opening import open_connection
 from deepline.adapters.postgres.settings import ConnectionSettings, PoolSettings
+from deepline.adapters.postgres.slots import Slots
 from deepline.adapters.postgres.waiting import ready_now
 from deepline.ports.errors import (
     CapacityExceeded,
@@ -78,7 +79,12 @@ class ConnectionPool:
             settings.failures_to_open, settings.open_for.total_seconds()
         )
         self._breaker: breaker.Breaker = breaker.Closed()
-        self._slots = trio.Semaphore(settings.size)
+        self._slots = Slots(
+            settings.size,
+            waiters_max=settings.waiters_max,
+            wait_s=settings.wait_limit.total_seconds(),
+        )
+        self._lifetime_s = settings.lifetime_max.total_seconds()
         self._idle: list[_Idle] = []
         self._lent = 0
         self._rejections = _Rejections()
@@ -102,7 +108,7 @@ class ConnectionPool:
         return PoolCounts(
             total=len(self._idle) + self._lent,
             idle=len(self._idle),
-            waiting=self._slots.statistics().tasks_waiting,
+            waiting=self._slots.waiting,
             capacity_rejections=self._rejections.capacity,
             saturation_rejections=self._rejections.saturation,
             breaker_rejections=self._rejections.breaker,
@@ -121,7 +127,13 @@ class ConnectionPool:
         return Lease(self, writes=writes)
 
     async def _lend(self) -> _Idle:
-        await self._acquire_slot()
+        if not await self._slots.acquire():
+            self._rejections.saturation += 1
+            raise CapacityExceeded(
+                "every connection of the database pool is lent",
+                self._settings.capacity_retry_after,
+                SOURCE,
+            )
         try:
             taken = await self._take()
         except BaseException:
@@ -138,24 +150,6 @@ class ConnectionPool:
         else:
             taken.connection.give_up()
         self._slots.release()
-
-    async def _acquire_slot(self) -> None:
-        try:
-            self._slots.acquire_nowait()
-        except trio.WouldBlock:
-            pass
-        else:
-            return
-        if self._slots.statistics().tasks_waiting < self._settings.waiters_max:
-            with trio.move_on_after(self._settings.wait_limit.total_seconds()):
-                await self._slots.acquire()
-                return
-        self._rejections.saturation += 1
-        raise CapacityExceeded(
-            "every connection of the database pool is lent",
-            self._settings.capacity_retry_after,
-            SOURCE,
-        )
 
     async def _take(self) -> _Idle:
         if not self._open:
@@ -207,8 +201,7 @@ class ConnectionPool:
         return failure
 
     def _is_young(self, idle: _Idle) -> bool:
-        age_s = trio.current_time() - idle.opened_at_s
-        return age_s < self._settings.lifetime_max.total_seconds()
+        return trio.current_time() - idle.opened_at_s < self._lifetime_s
 
 
 class Lease:

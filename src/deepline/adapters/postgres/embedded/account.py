@@ -72,15 +72,17 @@ def choose_account(data: Path) -> ServerAccount:
 def first_closed_directory(path: Path, account: ServerAccount) -> Path | None:
     """The outermost directory on the way to `path`, itself included, that shuts the account out."""
     for directory in (*reversed(path.parents), path):
-        if not directory.is_dir():
-            continue
-        mode = directory.stat()
-        if mode.st_uid == account.uid:
-            needed = stat.S_IXUSR
-        elif mode.st_gid == account.gid:
-            needed = stat.S_IXGRP
-        else:
-            needed = stat.S_IXOTH
-        if not mode.st_mode & needed:
+        if directory.is_dir() and not lets_pass(directory.stat(), account):
             return directory
     return None
+
+
+def lets_pass(directory: os.stat_result, account: ServerAccount) -> bool:
+    """Whether the account may go through a directory, by its mode alone."""
+    if directory.st_uid == account.uid:
+        needed = stat.S_IXUSR
+    elif directory.st_gid == account.gid:
+        needed = stat.S_IXGRP
+    else:
+        needed = stat.S_IXOTH
+    return bool(directory.st_mode & needed)

@@ -69,12 +69,8 @@ class Layout:
         return Path(tempfile.gettempdir()) / f"deepline-{name}"
 
 
-def prepare_directories(layout: Layout) -> None:
-    """Make what is missing, and refuse what the server's account could not use.
-
-    Raises Refused when a directory on the way is closed to the account, or when somebody else
-    made the socket's directory before us.
-    """
+def ensure_directory(layout: Layout) -> None:
+    """Make the directory of everything. Raises Refused when it is closed to the account."""
     mode = 0o755 if layout.account.switched else 0o700
     layout.directory.mkdir(mode=mode, parents=True, exist_ok=True)
     if closed := first_closed_directory(layout.directory, layout.account):
@@ -83,6 +79,13 @@ def prepare_directories(layout: Layout) -> None:
             f"{closed} is closed to the account that runs Postgres. As root, choose a directory "
             f"that others may enter, such as /var/lib/deepline, instead of {layout.directory}.",
         )
+
+
+def ensure_sockets(layout: Layout) -> None:
+    """Make the directory of the socket. Raises Refused when it is not the account's alone.
+
+    Call it under the start lock: others may be starting, too.
+    """
     sockets = layout.sockets
     if not sockets.exists():
         sockets.mkdir(mode=0o700)

@@ -27,7 +27,8 @@ from deepline.adapters.postgres.embedded.layout import (
     SUPERUSER,
     Layout,
     ensure_cluster,
-    prepare_directories,
+    ensure_directory,
+    ensure_sockets,
     server_environment,
 )
 from deepline.adapters.postgres.embedded.locks import SharedLock, exclusive
@@ -85,16 +86,18 @@ class EmbeddedPostgres:
         """Start the server, or join the one that runs on this directory already.
 
         Raises Refused with a remedy when that can't work. Cancelled or failed, it leaves nothing
-        running that was not running before.
+        running that was not running before; a cancellation waits for a server that is coming up.
         """
-        await trio.to_thread.run_sync(prepare_directories, self._layout)
+        ensure_directory(self._layout)
         async with exclusive(self._layout.start_lock):
+            ensure_sockets(self._layout)
             self._users.acquire()
             try:
                 binaries = await self._binaries()
                 await ensure_cluster(self._layout, binaries, self._settings)
                 if not await self._joined():
                     await self._launch(binaries)
+                    await trio.lowlevel.checkpoint_if_cancelled()
             except BaseException:
                 with trio.move_on_after(_LEAVE_S, shield=True):
                     await self._leave()
@@ -160,7 +163,11 @@ class EmbeddedPostgres:
         if log.exists() and log.stat().st_size > _LOG_BYTES_MAX:
             log.unlink()
         begin = log.stat().st_size if log.exists() else 0
-        code = await self._pg_ctl(binaries, "start", f"--log={log}", f"--timeout={_START_S}")
+        code = 1
+        # Not cut short: a server that is on its way up stands in no file yet, so that nobody
+        # could stop it.
+        with trio.move_on_after(_START_S + _POLL_S, shield=True):
+            code = await self._pg_ctl(binaries, "start", f"--log={log}", f"--timeout={_START_S}")
         if code != 0:
             with log.open("rb") as lines:
                 lines.seek(begin)
