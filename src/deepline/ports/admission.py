@@ -52,9 +52,11 @@ class Admission(Protocol):
     ) -> Sequence[SubmitReceipt]:
         """Commit all submissions together; when this returns, the work is claimable.
 
-        A run id that exists already is answered, not changed. With `project_created` the created
-        fact is applied to the ledger in the same commit, which only a store that also holds the
-        ledger can offer; otherwise the fact waits in the outbox.
+        A run id that exists already is answered, not changed; of two submissions with one run id
+        the first makes it. Raises `NotFound` for a lane that was never made ready.
+
+        With `project_created` the created fact is applied to the ledger in the same commit, which
+        only a store that also holds the ledger can offer; otherwise the fact waits in the outbox.
         """
         ...
 

@@ -125,13 +125,18 @@ class Attempts(Protocol):
     ) -> ParkOutcome:
         """Mark the attempt waiting and put its engine run to sleep, in one commit (C29).
 
-        Spends no engine attempt. If a runner terminal, a heartbeat newer than the watched one or
-        a matching signal is stored already, the engine run is due at once.
+        A waiting attempt may be parked again as it stands. Spends no engine attempt. If a runner
+        terminal, another heartbeat than the watched one or a matching signal is stored already,
+        the engine run is due at once. Who waits for a time or an event holds no sandbox: what the
+        attempt had is owed a cleanup in the same commit.
         """
         ...
 
     async def resume(self, ref: AttemptRef, claim: Claim) -> bool:
-        """Take a waiting attempt back to running under its own fence (C20, C21.1)."""
+        """Take a waiting attempt back to running under its own fence (C20, C21.1).
+
+        False when nothing was changed: the fence or the claim is lost, or it runs already.
+        """
         ...
 
     async def defer(self, claim: Claim, delay: timedelta, why: Why) -> bool:

@@ -26,7 +26,10 @@ class OutboxLease:
 
 
 class Outbox(Protocol):
-    """Each run's facts, delivered at least once and in order."""
+    """Each run's facts, delivered at least once and in order.
+
+    A fact that was put off, or is a dead letter, holds up all facts of its run behind it.
+    """
 
     async def lease_due(
         self, owner: str, *, runs: int, lease: timedelta, facts_per_run: int

@@ -1,1 +1,70 @@
-"""Contract kits for ports and provider emulators, for consumers and for us."""
+"""Contract kits for ports, for consumers and for us.
+
+A kit is a class of async tests, one for each rule that every implementation of a port keeps. It
+names no test framework. With pytest and pytest-trio (`trio_mode = true`) a consumer writes
+
+    class TestMyProvider(SandboxProviderContract):
+        @pytest.fixture
+        async def subject(self):
+            ...
+            yield ProviderSubject(provider=..., ...)
+
+and runs it. Kits of the store-side ports ask for a fixture `stores`, a `Stores` over an empty
+store; the others ask for a `subject` that their module describes.
+"""
+
+from deepline.testing.admission import AdmissionContract
+from deepline.testing.api_keys import ApiKeysContract
+from deepline.testing.attempts import AttemptsContract
+from deepline.testing.capacity import CapacityContract
+from deepline.testing.cleanup import CleanupContract
+from deepline.testing.clock import ClockContract
+from deepline.testing.engine import EngineContract
+from deepline.testing.executor_tokens import ExecutorTokensContract, TokensSubject
+from deepline.testing.lanes import LanesContract
+from deepline.testing.launches import LaunchesContract
+from deepline.testing.ledger import LedgerContract, LedgerSubject
+from deepline.testing.liveness import LivenessContract
+from deepline.testing.outbox import OutboxContract
+from deepline.testing.receipts import ReceiptsContract
+from deepline.testing.run_events import RunEventsContract
+from deepline.testing.runs import RunsContract
+from deepline.testing.sandbox_provider import ProviderSubject, SandboxProviderContract
+from deepline.testing.scene import Scene
+from deepline.testing.scripts import play, write_script
+from deepline.testing.sheets import SheetsContract
+from deepline.testing.signals import SignalsContract
+from deepline.testing.stores import Stores
+from deepline.testing.terminals import TerminalsContract
+from deepline.testing.usage import UsageContract
+
+__all__ = [
+    "AdmissionContract",
+    "ApiKeysContract",
+    "AttemptsContract",
+    "CapacityContract",
+    "CleanupContract",
+    "ClockContract",
+    "EngineContract",
+    "ExecutorTokensContract",
+    "LanesContract",
+    "LaunchesContract",
+    "LedgerContract",
+    "LedgerSubject",
+    "LivenessContract",
+    "OutboxContract",
+    "ProviderSubject",
+    "ReceiptsContract",
+    "RunEventsContract",
+    "RunsContract",
+    "SandboxProviderContract",
+    "Scene",
+    "SheetsContract",
+    "SignalsContract",
+    "Stores",
+    "TerminalsContract",
+    "TokensSubject",
+    "UsageContract",
+    "play",
+    "write_script",
+]

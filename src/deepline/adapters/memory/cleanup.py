@@ -1,0 +1,162 @@
+"""Cleanup of sandboxes in memory: leased jobs, acceptances, events (C50, C51, Q40)."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from deepline.adapters.memory.obligations import needed
+from deepline.adapters.memory.rows import CleanupEventRow, CleanupJobRow
+from deepline.adapters.memory.world import Port
+from deepline.core.model.identity import AttemptKey
+from deepline.core.model.json_value import JsonObject
+from deepline.ports.cleanup import Acceptance, CleanupJob, JobAgain, JobDone, JobResult
+
+ACCEPTED = "provider_delete_accepted"
+
+
+class MemoryCleanup(Port):
+    """Obligations to delete; they stay until a sandbox is proven gone."""
+
+    async def claim(
+        self, owner: str, providers: Sequence[str], *, limit: int, lease: timedelta
+    ) -> Sequence[CleanupJob]:
+        def effect() -> Sequence[CleanupJob]:
+            now = self.world.now()
+            due = [
+                job
+                for job in self.world.open_cleanup.values()
+                if job.provider in providers and job.due_at <= now
+            ]
+            due.sort(key=lambda job: (job.due_at, int(job.job_id)))
+            return self._lease(due, owner, limit, lease)
+
+        return await self._step("cleanup.claim", effect)
+
+    async def claim_for(
+        self, key: AttemptKey, owner: str, *, lease: timedelta
+    ) -> Sequence[CleanupJob]:
+        def effect() -> Sequence[CleanupJob]:
+            jobs = [job for job in self.world.open_cleanup.values() if job.key == key]
+            return self._lease(jobs, owner, len(jobs), lease)
+
+        return await self._step("cleanup.claim_for", effect)
+
+    def _lease(
+        self, jobs: Iterable[CleanupJobRow], owner: str, limit: int, lease: timedelta
+    ) -> Sequence[CleanupJob]:
+        now = self.world.now()
+        taken: list[CleanupJob] = []
+        for job in jobs:
+            leased = job.lease_expires_at is not None and job.lease_expires_at > now
+            if len(taken) < limit and not leased and not needed(self.world, job):
+                job.owner, job.lease_expires_at = owner, now + lease
+                job.cleanup_attempt += 1
+                taken.append(_job_value(job, owner))
+        return taken
+
+    def _held(self, job: CleanupJob) -> CleanupJobRow | None:
+        row = self.world.open_cleanup.get(job.job_id)
+        if row is None or row.owner != job.owner or row.cleanup_attempt != job.cleanup_attempt:
+            return None
+        return row
+
+    async def acceptance(self, job: CleanupJob) -> Acceptance | None:
+        def effect() -> Acceptance | None:
+            accepted_at = self._accepted_at(job)
+            return None if accepted_at is None else Acceptance(accepted_at=accepted_at)
+
+        return await self._step("cleanup.acceptance", effect)
+
+    def _accepted_at(self, job: CleanupJob | CleanupJobRow) -> datetime | None:
+        """When the delete of exactly this job's sandbox, run and attempt was accepted (I40)."""
+        events = self.world.cleanup_events.get(job.key.run_id, ())
+        return next((event.at for event in events if _accepts(event, job)), None)
+
+    async def record_event(self, job: CleanupJob, kind: str, fields: JsonObject) -> None:
+        def effect() -> None:
+            events = self.world.cleanup_events.setdefault(job.key.run_id, [])
+            if kind == ACCEPTED and any(_is_repeated(event, job) for event in events):
+                return
+            event = CleanupEventRow(
+                job_id=job.job_id,
+                key=job.key,
+                provider=job.provider,
+                sandbox_id=job.sandbox_id,
+                routing_domain=job.routing_domain,
+                kind=kind,
+                fields=fields,
+                at=self.world.now(),
+            )
+            events.append(event)
+
+        await self._step("cleanup.record_event", effect)
+
+    async def finish(self, job: CleanupJob, result: JobResult) -> bool:
+        def effect() -> bool:
+            row = self._held(job)
+            if row is None:
+                return False
+            row.owner = row.lease_expires_at = None
+            match result:
+                case JobDone():
+                    self._done(row)
+                case JobAgain():
+                    row.due_at = self.world.now() + result.delay
+                    row.failure_count += result.failed
+                    self._reroute(row, result.routing_domain)
+            return True
+
+        return await self._step("cleanup.finish", effect)
+
+    def _reroute(self, job: CleanupJobRow, routing_domain: str | None) -> None:
+        if routing_domain is not None:
+            operation = self.world.operations[job.operation_key]
+            job.routing_domain = operation.routing_domain = routing_domain
+
+    def _done(self, job: CleanupJobRow) -> None:
+        now = self.world.now()
+        job.done_at = now
+        del self.world.open_cleanup[job.job_id]
+        operation = self.world.operations[job.operation_key]
+        operation.state, operation.gone_at = "gone", now
+        ended_at = self._accepted_at(job) or now
+        for use in self.world.usage.get(job.key.run_id, ()):
+            same = (use.key, use.provider, use.sandbox_id) == (
+                job.key,
+                job.provider,
+                job.sandbox_id,
+            )
+            if same and use.ended_at is None:
+                use.ended_at = max(use.started_at, ended_at)
+
+
+def _is_repeated(event: CleanupEventRow, job: CleanupJob) -> bool:
+    """Is the acceptance of this job's sandbox recorded already (I41)?"""
+    return (event.kind, event.job_id, event.sandbox_id) == (ACCEPTED, job.job_id, job.sandbox_id)
+
+
+def _accepts(event: CleanupEventRow, job: CleanupJob | CleanupJobRow) -> bool:
+    if event.kind != ACCEPTED or event.job_id != job.job_id:
+        return False
+    return (event.key, event.provider, event.sandbox_id, event.routing_domain) == (
+        job.key,
+        job.provider,
+        job.sandbox_id,
+        job.routing_domain,
+    )
+
+
+def _job_value(row: CleanupJobRow, owner: str) -> CleanupJob:
+    return CleanupJob(
+        job_id=row.job_id,
+        owner=owner,
+        key=row.key,
+        org_id=row.org_id,
+        provider=row.provider,
+        sandbox_id=row.sandbox_id,
+        sandbox_name=row.sandbox_name,
+        operation_token=row.operation_token,
+        routing_domain=row.routing_domain,
+        cleanup_attempt=row.cleanup_attempt,
+        failure_count=row.failure_count,
+        capture_crash=row.capture_crash,
+    )

@@ -1,0 +1,35 @@
+"""The heart of each attempt, in memory (C34, Q51)."""
+
+from deepline.adapters.memory.world import Port
+from deepline.core.model.heartbeat import Liveness
+from deepline.core.model.identity import AttemptKey
+from deepline.ports.liveness import BeatAccepted, BeatOutcome, BeatRefused
+
+
+class MemoryLiveness(Port):
+    """Heartbeats by the store's own time."""
+
+    async def beat(self, key: AttemptKey) -> BeatOutcome:
+        """Accept a heartbeat of a live attempt without a terminal."""
+
+        def effect() -> BeatOutcome:
+            row = self.world.live_attempt(key)
+            if row is None:
+                known = key in self.world.attempts
+                return BeatRefused("attempt_over" if known else "unknown_attempt")
+            if row.runner_terminal is not None:
+                return BeatRefused("terminal_stored")
+            row.heartbeat_at = self.world.now()
+            row.heartbeat_seq += 1
+            return BeatAccepted(row.heartbeat)
+
+        return await self._step("liveness.beat", effect)
+
+    async def read(self, key: AttemptKey) -> Liveness | None:
+        """Read the attempt's liveness."""
+
+        def effect() -> Liveness | None:
+            row = self.world.attempts.get(key)
+            return None if row is None else row.liveness
+
+        return await self._step("liveness.read", effect)

@@ -1,0 +1,176 @@
+"""What every `Cleanup` keeps (C50, C51, I12, I40, I41, Q40)."""
+
+from datetime import timedelta
+
+import attrs
+import trio
+
+from deepline.core.model.identity import RunId
+from deepline.ports.cleanup import CleanupJob, JobAgain, JobDone
+from deepline.testing.scene import LATER, LEASE, PROVIDER, Held, Scene
+from deepline.testing.stores import Stores
+
+RUN = RunId("run-1")
+SOON = timedelta(seconds=10)
+
+
+class CleanupContract:
+    """Asks for `stores`."""
+
+    async def test_a_job_names_its_sandbox(self, stores: Stores) -> None:
+        """A job says what to delete, for whom, and how often it was tried."""
+        scene = await Scene.on(stores)
+        held = await self._ended(scene)
+
+        (job,) = await scene.jobs()
+
+        assert held.operation is not None
+        assert held.sandbox is not None
+        assert (job.key, job.org_id, job.provider) == (held.key, "org-1", PROVIDER)
+        assert (job.sandbox_id, job.routing_domain) == (held.sandbox.sandbox_id, "domain-1")
+        assert (job.sandbox_name, job.operation_token) == (
+            held.operation.name,
+            held.operation.token,
+        )
+        assert (job.cleanup_attempt, job.failure_count, job.capture_crash) == (1, 0, False)
+
+    async def test_only_known_providers_are_given(self, stores: Stores) -> None:
+        """A controller gets jobs of the providers it can delete from (C52)."""
+        scene = await Scene.on(stores)
+        await self._ended(scene)
+
+        assert not await stores.cleanup.claim("a", ["other"], limit=10, lease=LEASE)
+        assert len(await stores.cleanup.claim("a", ["other", PROVIDER], limit=1, lease=LEASE)) == 1
+
+    async def test_claims_are_bounded(self, stores: Stores) -> None:
+        """No more jobs are given than asked for, the oldest due first."""
+        scene = await Scene.on(stores)
+        for number in range(3):
+            await self._ended(scene, f"run-{number}")
+            await stores.advance(timedelta(seconds=1))
+
+        first = await scene.jobs(limit=2)
+
+        assert [job.key.run_id for job in first] == ["run-0", "run-1"]
+
+    async def test_a_leased_job_is_one_controllers(self, stores: Stores) -> None:
+        """While a lease holds nobody else gets the job; afterwards its old holder is refused."""
+        scene = await Scene.on(stores)
+        await self._ended(scene)
+        (first,) = await scene.jobs()
+        assert await scene.jobs() == []
+        await stores.advance(LEASE + timedelta(seconds=1))
+
+        (second,) = await scene.jobs()
+
+        assert second.cleanup_attempt == 2
+        assert not await stores.cleanup.finish(first, JobDone())
+        assert await stores.cleanup.finish(second, JobDone())
+
+    async def test_controllers_race(self, stores: Stores) -> None:
+        """Controllers that race do not get the same job."""
+        scene = await Scene.on(stores)
+        for number in range(6):
+            await self._ended(scene, f"run-{number}")
+        got: list[CleanupJob] = []
+
+        async def claim() -> None:
+            for _ in range(3):
+                got.extend(await scene.jobs(limit=2))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(claim)
+
+        assert sorted(job.key.run_id for job in got) == [f"run-{number}" for number in range(6)]
+
+    async def test_jobs_of_one_attempt_are_given_at_once(self, stores: Stores) -> None:
+        """A best-effort delete right after the end gets exactly its own jobs (C50.4)."""
+        scene = await Scene.on(stores)
+        mine = await self._ended(scene, "run-mine")
+        await self._ended(scene, "run-other")
+
+        (job,) = await stores.cleanup.claim_for(mine.key, scene.owner(), lease=LEASE)
+
+        assert job.key == mine.key
+        assert not await stores.cleanup.claim_for(mine.key, scene.owner(), lease=LEASE)
+        assert [other.key.run_id for other in await scene.jobs()] == ["run-other"]
+
+    async def test_no_job_of_a_live_attempt(self, stores: Stores) -> None:
+        """Asking for the jobs of a living attempt gives none (I12)."""
+        scene = await Scene.on(stores)
+        held = await scene.parked()
+
+        assert not await stores.cleanup.claim_for(held.key, scene.owner(), lease=LEASE)
+
+    async def test_a_finished_job_is_gone(self, stores: Stores) -> None:
+        """A job is finished once and does not come back."""
+        scene = await Scene.on(stores)
+        await self._ended(scene)
+        (job,) = await scene.jobs()
+
+        assert await stores.cleanup.finish(job, JobDone())
+
+        assert not await stores.cleanup.finish(job, JobDone())
+        await stores.advance(LATER)
+        assert await scene.jobs() == []
+        evidence = await stores.runs.evidence(RUN, None)
+        assert evidence is not None
+        assert [record.done_at is not None for record in evidence.cleanup] == [True]
+
+    async def test_a_job_put_off_comes_again(self, stores: Stores) -> None:
+        """A job that failed waits, counts its failure and learns where its sandbox lives (Q40)."""
+        scene = await Scene.on(stores)
+        await self._ended(scene)
+        (job,) = await scene.jobs()
+        again = JobAgain(delay=SOON, failed=True, routing_domain="domain-2")
+
+        assert await stores.cleanup.finish(job, again)
+
+        assert await scene.jobs() == []
+        await stores.advance(SOON + timedelta(seconds=1))
+        (second,) = await scene.jobs()
+        assert (second.cleanup_attempt, second.failure_count) == (2, 1)
+        assert second.routing_domain == "domain-2"
+        assert await stores.cleanup.finish(second, JobAgain(delay=SOON, failed=False))
+        await stores.advance(SOON + timedelta(seconds=1))
+        (third,) = await scene.jobs()
+        assert (third.failure_count, third.routing_domain) == (1, "domain-2")
+
+    async def test_an_acceptance_is_for_exactly_one_sandbox(self, stores: Stores) -> None:
+        """A stored acceptance proves a delete of this sandbox, run and attempt only (I40)."""
+        scene = await Scene.on(stores)
+        await self._ended(scene)
+        (job,) = await scene.jobs()
+        assert await stores.cleanup.acceptance(job) is None
+        await stores.cleanup.record_event(job, "provider_delete_started", {"timeoutMs": 15_000})
+        assert await stores.cleanup.acceptance(job) is None
+
+        await stores.cleanup.record_event(job, "provider_delete_accepted", {})
+
+        assert await stores.cleanup.acceptance(job) is not None
+        for other in (
+            attrs.evolve(job, sandbox_id="sandbox-other"),
+            attrs.evolve(job, provider="other"),
+            attrs.evolve(job, routing_domain="domain-2"),
+            attrs.evolve(job, key=attrs.evolve(job.key, attempt=2)),
+        ):
+            assert await stores.cleanup.acceptance(other) is None
+
+    async def test_the_first_acceptance_is_the_only_one(self, stores: Stores) -> None:
+        """A second acceptance is not recorded; the first one's time stays (I41)."""
+        scene = await Scene.on(stores)
+        await self._ended(scene)
+        (job,) = await scene.jobs()
+        await stores.cleanup.record_event(job, "provider_delete_accepted", {"routingDomain": "a"})
+        first = await stores.cleanup.acceptance(job)
+
+        await stores.cleanup.record_event(job, "provider_delete_accepted", {"routingDomain": "b"})
+
+        assert await stores.cleanup.acceptance(job) == first
+
+    async def _ended(self, scene: Scene, run: str = "run-1") -> Held:
+        """A run that ended with a sandbox."""
+        held = await scene.bound(await scene.started(run))
+        await scene.commit(held)
+        return held

@@ -1,0 +1,11 @@
+"""What every `Terminals` keeps: commits, offers, cancels."""
+
+from deepline.testing.terminals_cancelled import CancelledTerminalsContract
+from deepline.testing.terminals_committed import CommittedTerminalsContract
+from deepline.testing.terminals_offered import OfferedTerminalsContract
+
+
+class TerminalsContract(
+    CommittedTerminalsContract, OfferedTerminalsContract, CancelledTerminalsContract
+):
+    """Asks for `stores`."""

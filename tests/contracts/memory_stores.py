@@ -1,0 +1,44 @@
+"""The memory adapters as the contract kits ask for them."""
+
+from datetime import timedelta
+
+from deepline.adapters.memory import ShiftedClock, TickingClock, TrioTimeClock, World, open_ports
+from deepline.core.model.identity import RunId
+from deepline.testing import Stores
+
+
+def memory_stores() -> Stores:
+    """An empty world whose clock is put forward by `advance`."""
+    clock = ShiftedClock(TrioTimeClock())
+    world = World(clock=TickingClock(clock))
+    ports = open_ports(world)
+
+    async def advance(length: timedelta) -> None:
+        clock.advance(length)
+
+    async def lose_task(run_id: RunId) -> None:
+        run = world.runs[run_id]
+        world.queue.cancel(run.task_id)
+        run.task_id = None
+
+    return Stores(
+        admission=ports.admission,
+        api_keys=ports.api_keys,
+        attempts=ports.attempts,
+        capacity=ports.capacity,
+        cleanup=ports.cleanup,
+        engine=ports.engine,
+        lanes=ports.lanes,
+        launches=ports.launches,
+        liveness=ports.liveness,
+        outbox=ports.outbox,
+        receipts=ports.receipts,
+        run_events=ports.run_events,
+        runs=ports.runs,
+        sheets=ports.sheets,
+        signals=ports.signals,
+        terminals=ports.terminals,
+        usage=ports.usage,
+        advance=advance,
+        lose_task=lose_task,
+    )

@@ -1,0 +1,99 @@
+"""The memory store keeps the contract of every store-side port."""
+
+import pytest
+
+from deepline.testing import (
+    AdmissionContract,
+    ApiKeysContract,
+    AttemptsContract,
+    CapacityContract,
+    CleanupContract,
+    EngineContract,
+    LanesContract,
+    LaunchesContract,
+    LivenessContract,
+    OutboxContract,
+    ReceiptsContract,
+    RunEventsContract,
+    RunsContract,
+    SheetsContract,
+    SignalsContract,
+    Stores,
+    TerminalsContract,
+    UsageContract,
+)
+from tests.contracts.memory_stores import memory_stores
+
+
+@pytest.fixture
+async def stores() -> Stores:
+    """An empty store in memory."""
+    return memory_stores()
+
+
+class TestAdmission(AdmissionContract):
+    pass
+
+
+class TestApiKeys(ApiKeysContract):
+    pass
+
+
+class TestAttempts(AttemptsContract):
+    pass
+
+
+class TestCapacity(CapacityContract):
+    pass
+
+
+class TestCleanup(CleanupContract):
+    pass
+
+
+class TestEngine(EngineContract):
+    pass
+
+
+class TestLanes(LanesContract):
+    pass
+
+
+class TestLaunches(LaunchesContract):
+    pass
+
+
+class TestLiveness(LivenessContract):
+    pass
+
+
+class TestOutbox(OutboxContract):
+    pass
+
+
+class TestReceipts(ReceiptsContract):
+    pass
+
+
+class TestRunEvents(RunEventsContract):
+    pass
+
+
+class TestRuns(RunsContract):
+    pass
+
+
+class TestSheets(SheetsContract):
+    pass
+
+
+class TestSignals(SignalsContract):
+    pass
+
+
+class TestTerminals(TerminalsContract):
+    pass
+
+
+class TestUsage(UsageContract):
+    pass
