@@ -4,7 +4,7 @@ Three bounds stand around a body: its own length, the time its client may take t
 the sum of all bodies this process holds at once.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -12,10 +12,9 @@ from functools import partial
 import trio
 from starlette.requests import Request
 
-from deepline.core.model.json_value import Json
-from deepline.gateway.fields import Fields
-from deepline.gateway.json_text import InvalidJson, parse_json
+from deepline.core.model.json_value import JsonObject
 from deepline.gateway.problems import CAPACITY_CODE, Problem
+from deepline.ports.wire import fields, parse_json
 
 _PARSE_INLINE = 256 << 10
 _PARSERS = 2
@@ -31,11 +30,10 @@ class ClientGone(Exception):
 class Bodies:
     """Reads the bodies of one process's requests within its bounds."""
 
-    def __init__(self, *, in_flight: int, body_read: timedelta, json_depth: int) -> None:
+    def __init__(self, *, in_flight: int, body_read: timedelta) -> None:
         self._in_flight = in_flight
         self._held = 0
         self._body_read = body_read
-        self._json_depth = json_depth
         self._parsers = trio.CapacityLimiter(_PARSERS)
 
     @property
@@ -68,32 +66,19 @@ class Bodies:
             self._held -= taken
 
     @asynccontextmanager
-    async def read_json(self, request: Request, longest: int) -> AsyncIterator[Json]:
-        """Read a body of strict JSON; an empty one is an empty object.
+    async def read_document(self, request: Request, longest: int) -> AsyncIterator[JsonObject]:
+        """Read a body that is one JSON object, and nothing that the store could not hold.
 
-        Long bodies are parsed in a thread, so that they do not hold up other requests.
+        An empty body is an empty object. Long bodies are parsed in a thread, so that they do not
+        hold up other requests. Raises `MalformedDocument` beside what `read` raises.
         """
         async with self.read(request, longest) as body:
-            if not body.strip():
-                yield {}
-                return
-            parse = partial(parse_json, body, deepest=self._json_depth)
-            try:
-                if len(body) <= _PARSE_INLINE:
-                    value = parse()
-                else:
-                    value = await trio.to_thread.run_sync(parse, limiter=self._parsers)
-            except InvalidJson as error:
-                raise Problem(400, "invalid_json", f"{error}; send one JSON object.") from error
-            yield value
-
-    @asynccontextmanager
-    async def read_fields(self, request: Request, longest: int) -> AsyncIterator[Fields]:
-        """Read a body that must be a JSON object."""
-        async with self.read_json(request, longest) as value:
-            if not isinstance(value, Mapping):
-                raise Problem(400, "invalid_json", "The body must be one JSON object.")
-            yield Fields(value)
+            parse = partial(parse_json, body or b"{}", longest)
+            if len(body) <= _PARSE_INLINE:
+                value = parse()
+            else:
+                value = await trio.to_thread.run_sync(parse, limiter=self._parsers)
+            yield fields.as_object(value, "")
 
     async def _collect(self, request: Request, take: Callable[[int], None]) -> bytes:
         chunks: list[bytes] = []

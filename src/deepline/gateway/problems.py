@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from deepline.ports.errors import (
     CapacityExceeded,
     FenceLost,
+    MalformedDocument,
     NotFound,
     OutcomeUnknown,
     PortError,
@@ -76,6 +77,8 @@ def problem_of(error: PortError) -> Problem:
         return Problem(409, "attempt_over", "This attempt is over; stop working for it.")
     if isinstance(error, NotFound):
         return Problem(404, "not_found", f"{error}; check the name.")
+    if isinstance(error, MalformedDocument):
+        return invalid(f"{error}.") if error.path else Problem(400, "invalid_json", f"{error}.")
     if isinstance(error, Refused):
         return Problem(_REFUSED_STATUS.get(error.code, 422), error.code, error.detail)
     return Problem(502, "dependency_failed", "Something the gateway needs failed; ask again later.")

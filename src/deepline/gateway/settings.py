@@ -28,8 +28,6 @@ class BodyLimits:
     bundle: int = 64 * _MIB
     in_flight: int = 256 * _MIB
     """All bodies held at once by this process; beyond it callers are asked to come again."""
-    json_depth: int = 64
-    """How deep arrays and objects may nest."""
 
 
 @attrs.frozen(kw_only=True)

@@ -13,7 +13,8 @@ from joserfc.errors import JoseError, UnsupportedAlgorithmError
 from joserfc.jwk import OKPKey
 
 from deepline.core.model.json_value import Json, JsonObject
-from deepline.gateway.json_text import InvalidJson, parse_json, render_json
+from deepline.ports.errors import MalformedDocument
+from deepline.ports.wire import encode_json, parse_json
 
 ALGORITHM = "EdDSA"
 _LONGEST_TOKEN = 4096
@@ -66,7 +67,7 @@ class SigningKeys:
         """Sign claims with the newest key as a compact JWS."""
         key_id, key = next(iter(self._by_id.items()))
         header = {"alg": ALGORITHM, "kid": key_id, "typ": token_type}
-        return jws.serialize_compact(header, render_json(claims), key, registry=_REGISTRY)
+        return jws.serialize_compact(header, encode_json(claims), key, registry=_REGISTRY)
 
     def verify(self, token: str, *, token_type: str = "JWT") -> JsonObject:  # noqa: S107 - a kind
         """Check the signature and return the claims, which the caller must check in turn.
@@ -82,8 +83,8 @@ class SigningKeys:
             if key is None or header.get("typ") != token_type:
                 raise InvalidToken("the token is of another kind or from another signer")
             jws.deserialize_compact(token, key, registry=_REGISTRY)
-            claims = parse_json(signed.payload)
-        except (JoseError, InvalidJson, UnicodeError, ValueError) as error:
+            claims = parse_json(signed.payload, _LONGEST_TOKEN)
+        except (JoseError, MalformedDocument, ValueError) as error:
             raise InvalidToken("the token is malformed or its signature is wrong") from error
         if not isinstance(claims, Mapping):
             raise InvalidToken("the token holds no claims")
