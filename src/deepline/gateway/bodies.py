@@ -12,8 +12,9 @@ from functools import partial
 import trio
 from starlette.requests import Request
 
+from deepline.core.capacity_deferral import CAPACITY_CODE
 from deepline.core.model.json_value import JsonObject
-from deepline.gateway.problems import CAPACITY_CODE, Problem
+from deepline.gateway.problems import Problem
 from deepline.ports.wire import fields, parse_json
 
 _PARSE_INLINE = 256 << 10

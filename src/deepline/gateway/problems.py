@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 from starlette.responses import JSONResponse, Response
 
+from deepline.core.capacity_deferral import CAPACITY_CODE
 from deepline.ports.errors import (
     CapacityExceeded,
     FenceLost,
@@ -19,9 +20,6 @@ from deepline.ports.errors import (
     Refused,
     Unavailable,
 )
-
-CAPACITY_CODE = "RUNTIME_SCHEDULER_CAPACITY"
-"""Contract: by this code a client knows that waiting helps and nothing was written (Q36)."""
 
 _RETRY_SOON = timedelta(seconds=1)
 _REFUSED_STATUS = {"run_ended": 409, "event_quota": 429}

@@ -5,6 +5,7 @@ from datetime import timedelta
 import attrs
 
 from deepline.core.limits import Limits
+from deepline.gateway.executor_tokens import TokenTerms
 
 _MIB = 1 << 20
 
@@ -73,3 +74,15 @@ class GatewaySettings:
     """Event streams, long polls and downloads at once in this process."""
     page: int = 500
     """Rows or events read from the store at a time."""
+
+    @property
+    def terms(self) -> TokenTerms:
+        """The terms on which executor tokens are minted."""
+        return TokenTerms(
+            issuer=self.issuer, lifetime=self.token_lifetime, leeway=self.token_leeway
+        )
+
+    @property
+    def takes_test_faults(self) -> bool:
+        """Whether the test-fault header of a submit is looked at (Q26)."""
+        return self.allow_test_faults or not self.production
