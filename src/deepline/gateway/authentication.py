@@ -30,7 +30,7 @@ class Principal:
 
 
 def hash_api_key(key: str) -> str:
-    """The form in which a key is stored and looked up: hex SHA-256, since keys are long and random."""
+    """The form in which a key is stored and looked up: hex SHA-256; keys are long and random."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -98,6 +98,7 @@ class Boundary:
         self._new_id = new_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
             return
@@ -123,9 +124,7 @@ class Boundary:
             if exchange.status is not None:
                 # Half an answer is out. Leaving it unfinished cuts the connection, which the
                 # client can tell from a complete answer.
-                self._telemetry.warn(
-                    CHANNEL, "answer_cut", requestId=request_id, code=problem.code
-                )
+                self._telemetry.warn(CHANNEL, "answer_cut", requestId=request_id, code=problem.code)
                 return
             response = problem_response(problem, request_id)
             await response(scope, exchange.receive, exchange.send)
@@ -153,9 +152,7 @@ class Boundary:
             500, "internal_error", "The gateway failed; report the request id to its operator."
         )
 
-    def _record(
-        self, scope: Scope, status: int | None, request_id: str, seconds: float
-    ) -> None:
+    def _record(self, scope: Scope, status: int | None, request_id: str, seconds: float) -> None:
         route = _route_of(scope)
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
         answered = "none" if status is None else str(status)

@@ -81,9 +81,7 @@ class Gateway:
         self.settings = settings
         self.keys = keys
         self.issuer = ExecutorTokenIssuer(keys, settings.terms, ports.clock, ports.chance)
-        self.bodies = Bodies(
-            in_flight=settings.bodies.in_flight, body_read=settings.body_read
-        )
+        self.bodies = Bodies(in_flight=settings.bodies.in_flight, body_read=settings.body_read)
         self.gate = AdmissionGate(
             permits=settings.submit_permits,
             queue=settings.submit_queue,
@@ -91,15 +89,14 @@ class Gateway:
             retry_after=settings.capacity_retry,
             clock=ports.clock,
         )
+        self.draining = trio.Event()
         self._watching = 0
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Count one long-lived request. Raises `CapacityExceeded` when there are enough."""
         if self._watching >= self.settings.watchers:
-            raise CapacityExceeded(
-                "too many watchers", self.settings.capacity_retry, "watchers"
-            )
+            raise CapacityExceeded("too many watchers", self.settings.capacity_retry, "watchers")
         self._watching += 1
         try:
             yield

@@ -7,9 +7,7 @@ from deepline.gateway.problems import Problem
 _LONGEST_NUMBER = 18
 
 
-def query_integer(
-    request: Request, name: str, *, default: int, lowest: int, highest: int
-) -> int:
+def query_integer(request: Request, name: str, *, default: int, lowest: int, highest: int) -> int:
     """Read a whole number. Raises a 400 `Problem` when it is none or out of bounds."""
     text = request.query_params.get(name)
     if text is None or text == "":
@@ -28,7 +26,5 @@ def query_text(request: Request, name: str, *, longest: int = 200) -> str | None
     """Read a text, `None` when absent or empty. Raises a 400 `Problem` when it is too long."""
     text = request.query_params.get(name) or None
     if text is not None and (len(text) > longest or not text.isprintable()):
-        raise Problem(
-            400, "invalid_query", f"{name}: give at most {longest} printable characters."
-        )
+        raise Problem(400, "invalid_query", f"{name}: give at most {longest} printable characters.")
     return text

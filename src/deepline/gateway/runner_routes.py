@@ -1,4 +1,4 @@
-"""What a runner asks for to begin and to stay alive: launch, bundle, heartbeat, token, events (C34).
+"""What a runner needs to begin and to stay alive: launch, bundle, beats, token, events (C34).
 
 A token that verifies says for whom a runner speaks. Whether that attempt is live is the store's
 word: nothing is written, and no secret is handed out, for one that is over.

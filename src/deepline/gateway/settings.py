@@ -1,4 +1,4 @@
-"""What a deployment decides about its gateway; the composition root builds one from its settings."""
+"""What a deployment decides about its gateway; the composition root fills it in."""
 
 from datetime import timedelta
 

@@ -11,6 +11,7 @@ import attrs
 from joserfc import jws
 from joserfc.errors import JoseError, UnsupportedAlgorithmError
 from joserfc.jwk import OKPKey
+from joserfc.jws import JWSAlgModel  # type: ignore[attr-defined]  # part of a public signature
 
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.ports.errors import MalformedDocument
@@ -31,7 +32,7 @@ class InvalidSigningKey(Exception):
 class _OneAlgorithm(jws.JWSRegistry):
     """Signing and verifying know exactly one algorithm, whatever a token's header asks for."""
 
-    def get_alg(self, name: str) -> jws.JWSAlgModel:
+    def get_alg(self, name: str) -> JWSAlgModel:
         if name != ALGORITHM:
             raise UnsupportedAlgorithmError(f"only {ALGORITHM} is accepted")
         return self.algorithms[ALGORITHM]
@@ -107,8 +108,6 @@ def _read_key(pem: str) -> OKPKey:
 
 def _public(key_id: str, key: OKPKey) -> Json:
     public: dict[str, Json] = {
-        name: value
-        for name, value in key.as_dict(private=False).items()
-        if isinstance(value, str)
+        name: value for name, value in key.as_dict(private=False).items() if isinstance(value, str)
     }
     return {**public, "kid": key_id, "use": "sig", "alg": ALGORITHM}

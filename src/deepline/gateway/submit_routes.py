@@ -60,9 +60,7 @@ class SubmitRoutes:
         named = str(request.path_params["sha256"])
         longest = self._gateway.settings.bodies.bundle
         async with self._gateway.bodies.read(request, longest) as content:
-            digest = await trio.to_thread.run_sync(
-                hashlib.sha256, content, limiter=self._hashers
-            )
+            digest = await trio.to_thread.run_sync(hashlib.sha256, content, limiter=self._hashers)
             if digest.hexdigest() != named:
                 raise Problem(
                     422,
@@ -76,7 +74,7 @@ class SubmitRoutes:
         return Response(status_code=204)
 
     async def submit(self, request: Request) -> Response:
-        """Submit one launch request, or `{runs: [...]}`; when this answers, the work is claimable."""
+        """Submit one launch request, or `{runs: [...]}`; once answered, the work is claimable."""
         principal = await authenticate_person(self._gateway, request)
         longest = self._gateway.settings.bodies.submit
         async with self._gateway.bodies.read_document(request, longest) as document:
@@ -84,9 +82,7 @@ class SubmitRoutes:
             documents = [(document, "")] if alone else self._batch(document)
             for one, path in documents:
                 reject_scheduled_child(one, path)
-            asked = [
-                await self._read(request, one, path, principal) for one, path in documents
-            ]
+            asked = [await self._read(request, one, path, principal) for one, path in documents]
             _refuse_repetition(asked)
             await self._require_bundles(asked)
             answers = await self._submitter.submit(asked, principal)

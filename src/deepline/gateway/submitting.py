@@ -174,9 +174,7 @@ class Submitter:
             queueSuffix=launch.queue_suffix,
         )
 
-    def _trace(
-        self, submission: Submission, phase: str, started_at: float, **extra: Json
-    ) -> None:
+    def _trace(self, submission: Submission, phase: str, started_at: float, **extra: Json) -> None:
         launch = submission.launch
         elapsed_s = self._ports.clock.monotonic() - started_at
         self._ports.telemetry.info(

@@ -42,9 +42,7 @@ class WorkerRoutes:
         launch = await ports.launches.read(ref.run_id, caller="token_route")
         if launch is None:
             raise _not_live()
-        identity = RunnerIdentity(
-            key=AttemptKey(ref.run_id, ref.attempt), org_id=launch.org_id
-        )
+        identity = RunnerIdentity(key=AttemptKey(ref.run_id, ref.attempt), org_id=launch.org_id)
         return json_response(self._gateway.issuer.mint(identity))
 
     async def take_facts(self, request: Request) -> Response:
