@@ -20,8 +20,14 @@ class Principal:
     """A person or program with an API key. `org_id` is where it acts, operator or not."""
 
     key_id: str
+    label: str
     org_id: OrgId
     operator: bool
+
+    @property
+    def name(self) -> str:
+        """How the caller is named to others, in reasons and records."""
+        return f"{self.label} ({self.key_id})" if self.label else self.key_id
 
     @property
     def sees(self) -> OrgId | None:
@@ -40,7 +46,9 @@ async def authenticate_person(gateway: Gateway, request: Request) -> Principal:
     found = await gateway.ports.api_keys.find(hash_api_key(key))
     if found is None or found.revoked_at is not None:
         raise _unauthenticated("The API key is unknown or revoked; make one with the CLI.")
-    return Principal(key_id=found.key_id, org_id=found.org_id, operator=found.operator)
+    return Principal(
+        key_id=found.key_id, label=found.label, org_id=found.org_id, operator=found.operator
+    )
 
 
 def authenticate_runner(gateway: Gateway, request: Request) -> RunnerIdentity:

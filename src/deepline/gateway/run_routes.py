@@ -137,11 +137,11 @@ class RunRoutes:
         return json_response({"stored": stored})
 
     async def _cancel(self, run_id: RunId, principal: Principal, reason: str) -> Response:
-        evidence: dict[str, Json] = {"by": principal.key_id, "reason": reason}
+        evidence: dict[str, Json] = {"by": principal.name, "reason": reason}
         outcome = await self._gateway.write(
             self._ports.terminals.cancel,
             run_id,
-            by=principal.key_id,
+            by=principal.name,
             reason=reason,
             why=Why("cancel.requested", evidence),
         )

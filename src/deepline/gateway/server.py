@@ -165,8 +165,8 @@ class _Server:
                 self._app,
                 self._config,
                 self._context,
-                state,  # type: ignore[arg-type]  # hypercorn's own caller passes this as well
-                patient,
+                state,
+                patient,  # type: ignore[arg-type]  # it needs no more of a stream than this has
             ).run()
         except Exception as error:  # noqa: BLE001 - one connection must not end the server
             _log.warning("a connection failed: %s", type(error).__name__)
