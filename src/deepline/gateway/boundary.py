@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepline.gateway.bodies import ClientGone
 from deepline.gateway.problems import Problem, problem_of, problem_response
+from deepline.gateway.routes import ROUTE
 from deepline.ports.clock import Clock
 from deepline.ports.errors import PortError
 from deepline.ports.telemetry import Telemetry
@@ -188,7 +189,7 @@ def _given_request_id(scope: MutableMapping[str, object]) -> str | None:
 
 def _route_of(scope: Mapping[str, object]) -> str:
     """The template of the route, so that labels and logs never hold what a caller typed."""
-    return str(getattr(scope.get("route"), "path", "none"))
+    return str(scope.get(ROUTE, "none"))
 
 
 def _only_cause(error: Exception) -> Exception:

@@ -10,12 +10,20 @@ from starlette.routing import Route
 from deepline.core.model.json_value import Json
 from deepline.ports.wire import encode_json
 
+ROUTE = "deepline.route"
+"""Where the template of the matched route stands in the scope, for metrics and logs."""
+
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 def route(method: str, path: str, handler: Handler) -> Route:
     """Make a route for exactly one method; a GET is not answered to HEAD unasked."""
-    made = Route(path, handler, methods=[method])
+
+    async def handle(request: Request) -> Response:
+        request.scope[ROUTE] = path
+        return await handler(request)
+
+    made = Route(path, handle, methods=[method])
     made.methods = {method}
     return made
 
