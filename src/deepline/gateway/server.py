@@ -161,7 +161,7 @@ class _Server:
         patient = PatientStream(stream, self.limits.stall_s)
         state = ConnectionState({})
         try:
-            await TCPServer(
+            await _Connection(
                 self._app,
                 self._config,
                 self._context,
@@ -173,6 +173,14 @@ class _Server:
         finally:
             self._places.release()
             await trio.aclose_forcefully(stream)
+
+
+class _Connection(TCPServer):
+    """A connection that is over when its peer has hung up, rather than when its idle time is."""
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        await self.idle_task.stop()
 
 
 class PatientStream:
