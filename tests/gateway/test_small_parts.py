@@ -8,9 +8,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from deepline.adapters.memory import TrioTimeClock
-from deepline.core.model.identity import OrgId, RunId
+from deepline.core.model.identity import Lane, OrgId, RunId
 from deepline.core.model.run import Run, RunStatus
-from deepline.core.model.identity import Lane
 from deepline.gateway import EnvironmentSecrets, GatewaySettings, RunHints, hash_api_key
 from deepline.gateway.admission_gate import AdmissionGate
 from deepline.gateway.problems import problem_of

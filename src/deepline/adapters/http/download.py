@@ -7,9 +7,7 @@ from pathlib import Path
 import httpx
 import trio
 
-from deepline.adapters.http.limited_client import translated
-
-_BLOCK = 256 << 10
+from deepline.adapters.http.limited_client import parts_of, translated
 
 
 async def write_atomically(reply: httpx.Response, target: Path) -> int:
@@ -23,9 +21,10 @@ async def write_atomically(reply: httpx.Response, target: Path) -> int:
     try:
         async with await trio.open_file(beside, "xb") as file:
             with translated(idempotent=True):
-                async for part in reply.aiter_bytes(_BLOCK):
-                    await file.write(part)
-                    size += len(part)
+                async with parts_of(reply) as parts:
+                    async for part in parts:
+                        await file.write(part)
+                        size += len(part)
             await file.flush()
             await trio.to_thread.run_sync(os.fsync, file.fileno())
         await trio.Path(beside).replace(target)

@@ -13,7 +13,13 @@ import httpx
 import trio
 
 from deepline.adapters.http.api_errors import failure_of
-from deepline.adapters.http.limited_client import Call, LimitedClient, read_bounded, translated
+from deepline.adapters.http.limited_client import (
+    Call,
+    LimitedClient,
+    parts_of,
+    read_bounded,
+    translated,
+)
 from deepline.core.model.json_value import JsonObject
 from deepline.core.model.ledger import TERMINAL_KINDS
 from deepline.ports.errors import (
@@ -116,19 +122,20 @@ class _Reader:
     async def _read_events(self, reply: httpx.Response) -> bool:
         parser = EventParser()
         with translated(idempotent=True):
-            async for part in reply.aiter_bytes():
-                for name, text in parser.feed(part):
-                    self._failures = 0
-                    if name == "end":
-                        return True
-                    event = _event(text)
-                    if event.cursor <= self._cursor:
-                        continue
-                    await self._send.send(event)
-                    self._cursor = event.cursor
-                    if event.kind in TERMINAL_KINDS:
-                        return True
+            async with parts_of(reply) as parts:
+                async for part in parts:
+                    for name, text in parser.feed(part):
+                        if name == "end" or await self._hand_over(_event(text)):
+                            return True
         return False
+
+    async def _hand_over(self, event: FeedEvent) -> bool:
+        """Give the consumer an event it has not had; True when it was the run's last."""
+        self._failures = 0
+        if event.cursor > self._cursor:
+            await self._send.send(event)
+            self._cursor = event.cursor
+        return event.kind in TERMINAL_KINDS
 
     async def _pause(self) -> None:
         await trio.sleep(min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**self._failures))

@@ -7,7 +7,7 @@ that is stuck, since they give better reasons than a cancellation.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -130,17 +130,36 @@ class LimitedClient:
 
 async def read_bounded(reply: httpx.Response, most: int) -> bytes | None:
     """Read a body of at most `most` bytes; `None` when it is longer or breaks off."""
-    parts: list[bytes] = []
+    kept: list[bytes] = []
     size = 0
     try:
-        async for part in reply.aiter_bytes():
-            size += len(part)
-            if size > most:
-                return None
-            parts.append(part)
+        async with parts_of(reply) as parts:
+            async for part in parts:
+                size += len(part)
+                if size > most:
+                    return None
+                kept.append(part)
     except (httpx.StreamError, httpx.TransportError, httpx.DecodingError):
         return None
-    return b"".join(parts)
+    return b"".join(kept)
+
+
+@asynccontextmanager
+async def parts_of(reply: httpx.Response) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The parts of a body, for the block; leaving early is fine.
+
+    httpx reads a body through a chain of async generators, and Trio objects to those that are
+    dropped half-way. Reading on from a closed answer ends each of them with an error.
+    """
+    parts = reply.aiter_bytes()
+    try:
+        yield parts
+    finally:
+        with trio.move_on_after(5, shield=True):
+            await reply.aclose()
+            with suppress(httpx.HTTPError, httpx.StreamError):
+                async for _ in parts:
+                    pass
 
 
 @contextmanager
