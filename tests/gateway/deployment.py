@@ -149,6 +149,15 @@ def internal(token: str = INTERNAL_TOKEN) -> dict[str, str]:
     return {"x-deepline-internal-token": token}
 
 
+async def eventually(holds: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Look again and again until something holds that nothing tells of; the caller bounds it."""
+    while True:
+        answer = holds()
+        if answer if isinstance(answer, bool) else await answer:
+            return
+        await trio.sleep(0.01)
+
+
 def key_of(fresh: Fresh) -> AttemptKey:
     """The attempt without its secret."""
     return AttemptKey(fresh.attempt.ref.run_id, fresh.attempt.ref.attempt)

@@ -94,7 +94,7 @@ async def test_answers_carry_security_headers_and_a_request_id() -> None:
 
 
 async def test_a_bug_shows_an_id_and_nothing_else() -> None:
-    """What went wrong inside is in the log under the id that the caller got, never in the answer."""
+    """What went wrong is in the log under the id that the caller got, never in the answer."""
 
     async def probe() -> None:
         await trio.lowlevel.checkpoint()
