@@ -5,7 +5,6 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import partial
 
 import attrs
 import httpx
@@ -65,6 +64,7 @@ class Deployment:
     hints: RunHints
     clock: ShiftedClock
     client: httpx.AsyncClient
+    stopped: trio.Event
 
     async def submit(self, key: str = ALICE, **fields: Json) -> httpx.Response:
         """Submit a run with a stored bundle."""
@@ -216,9 +216,20 @@ async def deployed(options: Options | None = None) -> AsyncIterator[Deployment]:
         run_ended=hints.poke,
         rescan=hints.poke_all,
     )
-    serve = partial(
-        serve_bound, app, bound, shutdown_trigger=chosen.shutdown.wait, limits=chosen.limits
-    )
+    stopped = trio.Event()
+
+    async def serve(  # noqa: ASYNC128 - serve_bound reports for it
+        *, task_status: trio.TaskStatus[str]
+    ) -> None:
+        await serve_bound(
+            app,
+            bound,
+            shutdown_trigger=chosen.shutdown.wait,
+            limits=chosen.limits,
+            task_status=task_status,
+        )
+        stopped.set()
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.engine.listen, wakeups)
         url = await nursery.start(serve)
@@ -233,6 +244,7 @@ async def deployed(options: Options | None = None) -> AsyncIterator[Deployment]:
                 hints=hints,
                 clock=clock,
                 client=client,
+                stopped=stopped,
             )
         nursery.cancel_scope.cancel()
 

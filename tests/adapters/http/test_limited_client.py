@@ -111,7 +111,7 @@ async def test_cancelled_requests_lose_no_place() -> None:
                 await client.request(Call(method="GET", url=server.url, idempotent=True))
 
         with trio.fail_after(20):
-            for round_number in range(10):
+            for round_number in range(25):
                 async with trio.open_nursery() as nursery:
                     for number in range(12):
                         nursery.start_soon(impatient, 0.0015 * ((number + round_number) % 9))
