@@ -83,7 +83,7 @@ class Deployment:
                 lease=timedelta(seconds=60),
                 quantity=1,
                 org_limit=100,
-                placement_keys=["backend:local"],
+                placement_keys=["backend:"],
             )
         )
         (fresh,) = claimed

@@ -327,6 +327,7 @@ async def test_the_deployment_says_where_a_run_executes() -> None:
             settings,
             scheduler_schema="preview",
             release_id="v9",
+            runtime_backend="daytona",
             limits=Limits(max_engine_attempts=2),
         )
 
@@ -339,6 +340,8 @@ async def test_the_deployment_says_where_a_run_executes() -> None:
     assert launch is not None
     assert (launch.base_url, launch.org_id) == (gateway.url, "alice")
     assert (launch.scheduler_schema, launch.release_id) == ("preview", "v9")
+    assert launch.runtime_backend == "daytona"
+    assert gateway.world.runs[RunId("run_1")].placement_key == "backend:daytona"
 
 
 async def test_running_again_takes_the_old_launch_and_input() -> None:
