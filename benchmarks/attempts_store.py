@@ -114,6 +114,7 @@ async def measure(dsn: str, slots: int, runs: int, connections: int) -> None:
         ConnectionPool.to(settings, PoolSettings(size=connections)) as pool,
         open_store(pool, listening=settings) as store,
     ):
+        await store.admission.ensure_lane(LANE, None)
         begun = time.perf_counter()
         for first in range(0, runs, BATCH):
             await store.admission.submit(submissions(first, BATCH), project_created=True)

@@ -21,7 +21,7 @@ def play(ctx, input):
     results = ctx.map("contacts", rows, enrich, workers=8)
     good = [one for one in results if one.ok]
     domains = sorted({one.output["domain"] for one in good})
-    return {"rows": len(rows), "enriched": len(good), "failed": len(rows) - len(good), "domains": domains}
+    return {"rows": len(rows), "failed": len(rows) - len(good), "domains": domains}
 
 
 def enrich(row):

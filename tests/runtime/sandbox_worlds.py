@@ -1,6 +1,5 @@
 """The small world with sandboxes: a memory provider, scripted tokens, and a hand for the runner."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import attrs
@@ -10,7 +9,6 @@ from deepline.adapters.memory.sandbox_provider import Life, MemorySandboxProvide
 from deepline.core.model.heartbeat import NoFence
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.result import Completed, RunnerTerminal
-from deepline.core.model.sandbox import Operation
 from deepline.core.model.why import Why
 from deepline.ports.terminals import OfferOutcome
 from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
@@ -22,14 +20,16 @@ from tests.runtime.worlds import SmallWorld
 class SandboxWorld(SmallWorld):
     """Runs go to sandboxes named `local`; what their runners say is said by the test."""
 
-    life_of: Callable[[Operation], Life] = lambda _: Life()
+    life: Life = attrs.field(factory=Life)
     provider: MemorySandboxProvider = attrs.field(init=False)
     tokens: MemoryExecutorTokens = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Open the ports and the provider."""
         super().__attrs_post_init__()
-        self.provider = MemorySandboxProvider(name="local", life_of=self.life_of, clock=self.clock)
+        self.provider = MemorySandboxProvider(
+            name="local", life_of=lambda _, __: self.life, clock=self.clock
+        )
         self.tokens = MemoryExecutorTokens(self.world)
 
     def sandbox_worker(self, name: str = "w1") -> Worker:

@@ -37,7 +37,7 @@ async def test_a_pushed_terminal_ends_the_run(autojump_clock: trio.testing.MockC
 async def test_a_vanished_runner_is_lost(autojump_clock: trio.testing.MockClock) -> None:
     """Silence confirmed and a sandbox proven gone end the run as lost, never retried (C32.9, I11)."""
     life = Life(runs_for=timedelta(seconds=30), exit_code=137)
-    world, stop = SandboxWorld(life_of=lambda _: life), Stop()
+    world, stop = SandboxWorld(life=life), Stop()
     await world.submit("r1")
 
     async with trio.open_nursery() as nursery:

@@ -109,9 +109,9 @@ class SmallWorld:
             chance=random.Random(self.seed),
         )
 
-    async def submit(self, *run_ids: str, **changes: object) -> None:
+    async def submit(self, *run_ids: str, ceiling: timedelta | None = None) -> None:
         """Submit runs of one organisation on the base lane."""
-        launches = [launch_of(run_id, **changes) for run_id in run_ids]
+        launches = [launch_of(run_id, ceiling=ceiling) for run_id in run_ids]
         for launch in launches:
             choice = lane_of_launch(launch)
             await self.ports.admission.ensure_lane(choice.lane, choice.release_id)
@@ -132,16 +132,16 @@ class SmallWorld:
             await self.clock.sleep(timedelta(milliseconds=100))
 
 
-def launch_of(run_id: str, **changes: object) -> Launch:
+def launch_of(run_id: str, *, ceiling: timedelta | None = None) -> Launch:
     """A plain launch."""
-    launch = Launch(
+    return Launch(
         run_id=RunId(run_id),
         org_id=OrgId("org"),
         play_name="play",
         graph_hash="0" * 64,
         base_url="http://gateway.invalid",
+        ceiling=ceiling,
     )
-    return attrs.evolve(launch, **changes)
 
 
 def submission_of(launch: Launch, limits: Limits) -> Submission:

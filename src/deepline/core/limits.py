@@ -58,7 +58,7 @@ class Limits:
     outbox_backoff_max: timedelta = _seconds(60)
     outbox_batch: int = 50
     outbox_dead_after: int = 20
-    """Failed deliveries after which a fact is a dead letter that an operator retries."""
+    """Refused deliveries after which a fact is a dead letter that an operator retries."""
     cleanup_lease: timedelta = _seconds(60)
     cleanup_poll: timedelta = _seconds(10)
     cleanup_backoff: timedelta = _seconds(5)

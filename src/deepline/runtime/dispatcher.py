@@ -14,7 +14,7 @@ from deepline.core.backoff import Backoff
 from deepline.core.limits import Limits
 from deepline.core.model.identity import RunId
 from deepline.ports.clock import Clock
-from deepline.ports.errors import PortError
+from deepline.ports.errors import PortError, Refused
 from deepline.ports.ledger import Ledger
 from deepline.ports.outbox import Outbox, OutboxLease
 from deepline.ports.telemetry import Telemetry
@@ -96,7 +96,8 @@ class Dispatcher:
                 lease,
                 error=text_of(error),
                 delay=pauses.delay(failures - 1),
-                dead=failures >= self.limits.outbox_dead_after,
+                # An outside that is away comes back; only what it refuses needs an operator.
+                dead=isinstance(error, Refused) and failures >= self.limits.outbox_dead_after,
             )
             return rule.Drained(attempted=len(facts), projected=0, target_delivered=False)
         kept = await self.outbox.delivered(lease, through_seq=facts[-1].seq)

@@ -16,7 +16,7 @@ from deepline.core.model.claim import (
     Missing,
     Wake,
 )
-from deepline.core.model.identity import OrgId
+from deepline.core.model.identity import Lane, OrgId
 from deepline.core.model.run import RunStatus
 from deepline.ports.attempts import LostFence
 from deepline.ports.errors import FenceLost
@@ -327,3 +327,8 @@ async def test_the_registry_knows_when_a_lane_was_last_claimed(bench: StoreBench
     await bench.claim()
 
     assert await bench.row("select last_claim_at is not null from deepline.lanes")
+
+
+async def test_a_lane_without_a_queue_has_nothing_to_claim(bench: StoreBench) -> None:
+    """A worker may ask before anything was ever submitted to its lane."""
+    assert await bench.claim(lane=Lane("nowhere")) == []

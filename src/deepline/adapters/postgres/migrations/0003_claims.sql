@@ -213,7 +213,7 @@ begin
      order by f.n;
 end $$;
 
--- Admits, claims and prepares in one step.
+-- Admits, claims and prepares in one step. A lane without a queue has nothing to claim.
 create function {schema}.claim(
     p_lane text, p_owner text, p_worker text, p_lease_s integer, p_quantity integer,
     p_org_limit integer, p_placement_keys text[])
@@ -221,6 +221,9 @@ returns table (answer jsonb) language plpgsql as $$
 declare
     v_claims jsonb;
 begin
+    if to_regclass(format('absurd.%I', 'r_' || p_lane)) is null then
+        return;
+    end if;
     perform {schema}.admit(p_lane, p_quantity, p_org_limit);
     select jsonb_agg(jsonb_build_object(
         'run_id', coalesce(c.params ->> 'run_id', ''), 'task_id', c.task_id,
