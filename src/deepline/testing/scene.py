@@ -44,6 +44,11 @@ def key_of(ref: AttemptRef) -> AttemptKey:
     return AttemptKey(ref.run_id, ref.attempt)
 
 
+def _whole_ms(at: datetime) -> datetime:
+    """What of an instant a suspension keeps."""
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)
+
+
 @attrs.frozen(kw_only=True)
 class Held:
     """A live attempt with the claim that holds it, and its sandbox once it has one."""
@@ -203,7 +208,7 @@ class Scene:
             sandbox_provider=sandbox.provider,
             session_id="session-1",
             command_id="command-1",
-            started_at=held.claim.claimed_at,
+            started_at=_whole_ms(held.claim.claimed_at),
             ceiling=timedelta(hours=1),
             heartbeat_timeout=LEASE,
             routing_domain=sandbox.routing_domain,
@@ -214,7 +219,7 @@ class Scene:
         return SleepSuspension(
             boundary_id="nap-1",
             runner_attempt=held.ref.attempt,
-            wake_at=held.claim.claimed_at + LATER,
+            wake_at=_whole_ms(held.claim.claimed_at + LATER),
         )
 
     def awaiting(self, held: Held, event_key: str = "approved") -> EventSuspension:
