@@ -80,6 +80,16 @@ def test_choice(run_id: str, basis_points: int, production: bool) -> None:
     assert found == select(policy, run_id, production=production)
 
 
+def test_a_bucket_at_the_share_is_not_chosen() -> None:
+    """The share counts buckets from nothing, so a bucket equal to it is the first outside."""
+    bucket = select(POLICY, "run-1", production=True).bucket
+
+    at_share = attrs.evolve(POLICY, canary_basis_points=bucket)
+    above = attrs.evolve(POLICY, canary_basis_points=bucket + 1)
+    assert select(at_share, "run-1", production=True).canary is None
+    assert select(above, "run-1", production=True).canary == "modal"
+
+
 @given(st.text(max_size=20))
 def test_a_larger_share_keeps_who_was_chosen(run_id: str) -> None:
     """Raising the share never takes a run out of the canary."""

@@ -88,6 +88,13 @@ def test_obligation_before_leaving_the_fence() -> None:
     assert not leaves_running_fence(facts(RunStatus.QUEUED, AttemptStatus.RETIRED))
 
 
+def test_no_cancel_is_the_default() -> None:
+    """Nobody asked for the end unless it is said."""
+    bare = CleanupFacts(run=RunStatus.WAITING, attempt=AttemptStatus.WAITING, runner_bound=True)
+
+    assert isinstance(cleanup_authority(bare), Withheld)
+
+
 @given(st.sampled_from(RunStatus), st.sampled_from(AttemptStatus), st.booleans(), st.booleans())
 def test_a_live_runner_is_never_deleted(
     run: RunStatus, attempt: AttemptStatus, bound: bool, cancel: bool

@@ -246,6 +246,13 @@ OPEN = [
         ),
         "Engine attempt 1 failed (boom)",
     ),
+    (
+        "handed_over",
+        open_run(
+            RunStatus.QUEUED, decided("token_outage.deferred", 1), decided("handover.retired")
+        ),
+        "told to stop",
+    ),
     ("queued_behind_own", open_run(position=12), "position 12"),
     ("queued", open_run(position=1), "queued 16 min 40 s ago"),
     (
@@ -569,6 +576,21 @@ def test_situations_are_many_and_distinct() -> None:
             "silent_probed",
             "its sandbox is silent (it has not beaten yet)",
             id="silent-before-first-beat",
+        ),
+        pytest.param(
+            waiting(decided("parking.sleep", 800, until="then"), decided("handover.deferred")),
+            "sleeping",
+            "until then",
+            id="handed-over-while-asleep",
+        ),
+        pytest.param(
+            waiting(
+                decided("parking.detached", 990, ceiling_at="2026-03-01T13:00:00Z"),
+                decided("parking.detached", 10, ceiling_at="2026-03-01T12:00:01Z"),
+            ),
+            "parked_beating",
+            "20 s ago",
+            id="the-newest-ceiling-counts",
         ),
         pytest.param(
             waiting(attempt=attrs.evolve(PUSHED_RECORD, runner_terminal_at=None)),

@@ -64,6 +64,9 @@ def test_beat(state: AttemptState | None, kind: type, rule: str) -> None:
 
     assert type(found) is kind
     assert found.why.rule == rule
+    if isinstance(found, Refuse):
+        assert found.attempt_exists is (state is not None)
+        assert found.code == rule.removeprefix("beat.")
 
 
 @pytest.mark.parametrize(

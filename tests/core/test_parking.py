@@ -96,6 +96,13 @@ BOUNDED = attrs.evolve(EVENT, expires_at=at(500))
             id="C30-3-stale-begins-to-watch",
         ),
         pytest.param(
+            160,
+            parked(suspension(), liveness=HEART, silence=watch(HEART, 1)),
+            ProbeAt,
+            "silence.woken_early",
+            id="C30-3-exactly-stale-keeps-the-watch",
+        ),
+        pytest.param(
             175,
             parked(suspension(), liveness=HEART, silence=watch(HEART, 0)),
             ProbeAt,

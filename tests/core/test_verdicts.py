@@ -178,6 +178,20 @@ def test_a_heartbeat_from_the_future_has_no_negative_age() -> None:
     assert early.is_fresh
 
 
+@pytest.mark.parametrize(
+    ("seconds", "liveness", "fresh"),
+    [
+        pytest.param(159.999999, beat(100), True, id="C32-3-just-fresh"),
+        pytest.param(160, beat(100), False, id="C32-3-exactly-at-timeout"),
+        pytest.param(1, beat(None), False, id="C32-3-unknown-age"),
+        pytest.param(1, None, False, id="C32-3-no-liveness"),
+    ],
+)
+def test_freshness(seconds: float, liveness: Liveness | None, fresh: bool) -> None:
+    """A heartbeat is fresh while its known age is below the timeout."""
+    assert seen(seconds, liveness).is_fresh is fresh
+
+
 def test_ceiling_verdict() -> None:
     """A ceiling verdict names the limit for machines."""
     verdict = ceiling_verdict(seen(3_600, beat(3_599)))

@@ -39,6 +39,10 @@ class Limits:
     preparation_delay: timedelta = _seconds(30)
     created_projection_delay: timedelta = _seconds(5)
     settled_counts_read: timedelta = _seconds(5)
+    inspection: timedelta = _seconds(20)
+    """Longest look at a detached runner's sandbox while its wake is arbitrated."""
+    provisioning: timedelta = timedelta(minutes=2)
+    """Longest wait for a sandbox to be created; past it the run waits its turn again (F19)."""
     sandbox_delete: timedelta = _seconds(15)
     """Bounded best-effort delete on a worker slot (`ABSURD_SANDBOX_GC_TIMEOUT_MS`, Q03)."""
     last_write: timedelta = _seconds(5)
@@ -54,7 +58,7 @@ class Limits:
     outbox_backoff_max: timedelta = _seconds(60)
     outbox_batch: int = 50
     outbox_dead_after: int = 20
-    """Failed deliveries after which a fact is a dead letter that an operator retries."""
+    """Refused deliveries after which a fact is a dead letter that an operator retries."""
     cleanup_lease: timedelta = _seconds(60)
     cleanup_poll: timedelta = _seconds(10)
     cleanup_backoff: timedelta = _seconds(5)

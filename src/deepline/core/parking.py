@@ -174,7 +174,8 @@ def _after_detached(
     liveness, clean = attempt.liveness, base(attempt.checkpoint)
     if attempt.silence is None or now < first_deadline(suspension, liveness, now, limits):
         return _park_or_arbitrate(now, suspension, liveness, clean, limits)
-    match silence.probe(now, suspension, liveness, attempt.silence, limits):
+    found = silence.probe(now, suspension, liveness, attempt.silence, limits)
+    match found:
         case silence.Gone(proof=proof, why=why):
             return _arbitrate(suspension, clean, why, proof)
         case silence.Inconclusive(why=why):
@@ -183,8 +184,8 @@ def _after_detached(
             return ProbeAt(at=at, silence=watch, checkpoint=clean, why=why)
         case silence.Responded(why=why):
             return park(now, suspension, liveness, clean, limits, because=why)
-        case _ as never:
-            assert_never(never)
+        case _:
+            assert_never(found)
 
 
 def _park_or_arbitrate(

@@ -106,7 +106,7 @@ def after_commit(
     """What the store's answer means; `committed_at` is `None` when the fence was lost."""
     if committed_at is None:
         return SettleObserved(source=ObservedTerminalSource.FENCE_LOST, status=status)
-    if status not in {RunStatus.COMPLETED, RunStatus.FAILED}:
+    if status is not RunStatus.COMPLETED and status is not RunStatus.FAILED:
         shown = "none" if status is None else status.value
         return UnexpectedStatus(message=f"unexpected non-terminal claim status: {shown}")
     fields: dict[str, Json] = {

@@ -48,5 +48,8 @@ class Backend(Protocol):
         ...
 
     async def inspect(self, suspension: DetachedSuspension) -> Inspection | None:
-        """Look at a detached runner; `None` when this backend cannot. May raise; that proves nothing."""
+        """Look at a detached runner; `None` when this backend cannot.
+
+        May raise whatever it likes: an error proves nothing.
+        """
         ...

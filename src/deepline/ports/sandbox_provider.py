@@ -5,7 +5,7 @@ is answered by asking again. No method retries behind the caller's back; time li
 caller's cancel scopes.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
@@ -103,6 +103,14 @@ class OwnedSandbox:
     created_at: datetime | None
 
 
+@attrs.frozen(kw_only=True)
+class OwnedPage:
+    """Some of our sandboxes; `after` continues the listing, `None` ends it."""
+
+    sandboxes: Sequence[OwnedSandbox]
+    after: str | None = None
+
+
 class SandboxProvider(Protocol):
     """One provider of sandboxes.
 
@@ -145,6 +153,6 @@ class SandboxProvider(Protocol):
         """Ask for deletion, ending whatever runs in it. Idempotent."""
         ...
 
-    def owned(self) -> AsyncIterator[OwnedSandbox]:
-        """Walk over the sandboxes that carry our ownership labels."""
+    async def owned(self, after: str | None = None) -> OwnedPage:
+        """List sandboxes that carry our ownership labels, a page at a time from `after` on."""
         ...

@@ -1,1 +1,1 @@
-"""Carries out core's decisions through ports, as one tree of Trio nurseries."""
+"""Trio carries out what core decides, through ports: nurseries, scopes, controllers."""

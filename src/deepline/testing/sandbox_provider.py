@@ -20,6 +20,7 @@ from deepline.ports.sandbox_provider import (
     GoneWithAcceptance,
     Misrouted,
     NotFoundUnproven,
+    OwnedSandbox,
     RunnerStart,
     SandboxProvider,
 )
@@ -48,6 +49,15 @@ class ProviderSubject:
     result: Completed | None
     pause: Callable[[], Awaitable[None]]
     alien: SandboxRef | None = None
+
+
+async def _all_owned(provider: SandboxProvider) -> list[OwnedSandbox]:
+    page = await provider.owned()
+    found = list(page.sandboxes)
+    while page.after is not None:
+        page = await provider.owned(page.after)
+        found.extend(page.sandboxes)
+    return found
 
 
 class SandboxProviderContract:
@@ -201,7 +211,7 @@ class SandboxProviderContract:
         operation = subject.new_operation()
         sandbox = await subject.provider.create(operation, RESOURCES)
 
-        owned = [one async for one in subject.provider.owned()]
+        owned = await _all_owned(subject.provider)
 
         (mine,) = [one for one in owned if one.ref.sandbox_id == sandbox.sandbox_id]
         assert (mine.name, mine.operation_token) == (operation.name, operation.token)

@@ -44,11 +44,6 @@ def key_of(ref: AttemptRef) -> AttemptKey:
     return AttemptKey(ref.run_id, ref.attempt)
 
 
-def _whole_ms(at: datetime) -> datetime:
-    """What of an instant a suspension keeps."""
-    return at.replace(microsecond=at.microsecond // 1000 * 1000)
-
-
 @attrs.frozen(kw_only=True)
 class Held:
     """A live attempt with the claim that holds it, and its sandbox once it has one."""
@@ -208,6 +203,7 @@ class Scene:
             sandbox_provider=sandbox.provider,
             session_id="session-1",
             command_id="command-1",
+            # Stores keep the instants of a suspension to the millisecond, as the wire has them.
             started_at=_whole_ms(held.claim.claimed_at),
             ceiling=timedelta(hours=1),
             heartbeat_timeout=LEASE,
@@ -219,7 +215,7 @@ class Scene:
         return SleepSuspension(
             boundary_id="nap-1",
             runner_attempt=held.ref.attempt,
-            wake_at=_whole_ms(held.claim.claimed_at + LATER),
+            wake_at=_whole_ms(held.claim.claimed_at) + LATER,
         )
 
     def awaiting(self, held: Held, event_key: str = "approved") -> EventSuspension:
@@ -280,3 +276,7 @@ class Scene:
         evidence = await self.stores.runs.evidence(RunId(run), None)
         assert evidence is not None
         return [(fact.seq, fact.event_id, fact.kind) for fact in evidence.facts]
+
+
+def _whole_ms(at: datetime) -> datetime:
+    return at - timedelta(microseconds=at.microsecond % 1_000)

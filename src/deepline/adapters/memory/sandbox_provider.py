@@ -5,7 +5,7 @@ life says what the runner does by itself; what the runner would *say* to the gat
 business of whoever drives a simulation.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import attrs
@@ -25,6 +25,7 @@ from deepline.ports.sandbox_provider import (
     GoneWithAcceptance,
     Misrouted,
     NotFoundUnproven,
+    OwnedPage,
     OwnedSandbox,
     RunnerStart,
     StartedRunner,
@@ -174,14 +175,19 @@ class MemorySandboxProvider:
             return Deleted()
         return DeletePending(code="deleting", detail="takes a while", accepted=accepted_now)
 
-    async def owned(self) -> AsyncIterator[OwnedSandbox]:
+    async def owned(self, after: str | None = None) -> OwnedPage:
         await self._enter("owned")
-        for sandbox in tuple(self.sandboxes.values()):
-            if not self._gone(sandbox):
-                yield OwnedSandbox(
+        alive = [one for one in self.sandboxes.values() if not self._gone(one)]
+        await self._leave("owned")
+        return OwnedPage(
+            sandboxes=tuple(
+                OwnedSandbox(
                     ref=sandbox.ref,
                     name=sandbox.operation.name,
                     operation_token=sandbox.operation.token,
                     run_id=sandbox.operation.run_id,
                     created_at=sandbox.created_at,
                 )
+                for sandbox in alive
+            )
+        )

@@ -150,6 +150,14 @@ QUEUED = (
         following=_tries_again,
     ),
     Situation(
+        name="handed_over",
+        applies=by_rule("handover."),
+        sentence=lambda _: (
+            "A worker that was told to stop handed the run over before any play code ran."
+        ),
+        following=_tries_again,
+    ),
+    Situation(
         name="queued_behind_own",
         applies=lambda view: (view.evidence.queue_position or 0) > 1,
         sentence=_behind,

@@ -1,6 +1,6 @@
 """One run's evidence, seen so that a situation can be told from it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import attrs
@@ -16,7 +16,7 @@ from deepline.core.model.evidence import (
 )
 from deepline.core.model.json_value import JsonObject
 from deepline.core.model.ledger import created_event_id, terminal_event_id
-from deepline.core.model.run import Run
+from deepline.core.model.run import Run, RunStatus
 from deepline.core.model.why import Why
 
 LANE_QUIET_AFTER = timedelta(minutes=5)
@@ -25,6 +25,7 @@ OVERDUE_AFTER = timedelta(seconds=30)
 """What is due for longer than this is late; less is ordinary waiting for a free slot."""
 HELD_BACK_BEYOND = timedelta(days=3_650)
 """An engine run due this far ahead is not planned but held back."""
+_PARKING = ("parking.", "silence.", "arbitration.", "token_outage.", "error_routing.")
 _NOTHING = Why("none")
 
 
@@ -61,21 +62,22 @@ class View:
 
     @property
     def decision(self) -> DecisionRecord | None:
-        """The newest decision; of two at one instant the one read later."""
-        newest: DecisionRecord | None = None
-        for one in self.evidence.decisions:
-            if newest is None or one.at >= newest.at:
-                newest = one
-        return newest
+        """The newest decision that tells what the run waits for.
+
+        Of a parked run, what parked it: a worker that handed it over since changes nothing.
+        """
+        if self.run.status is RunStatus.WAITING:
+            return self._newest(lambda one: one.why.rule.startswith(_PARKING))
+        return self._newest(lambda _: True)
 
     @property
     def rule(self) -> str:
-        """The name of the newest decision's rule, empty when nothing was decided."""
+        """The name of that decision's rule, empty when nothing was decided."""
         return "" if self.decision is None else self.decision.why.rule
 
     @property
     def details(self) -> JsonObject:
-        """What the newest decision saw."""
+        """What that decision saw."""
         return {} if self.decision is None else self.decision.why.evidence
 
     @property
@@ -101,13 +103,8 @@ class View:
     @property
     def ceiling_at(self) -> datetime | None:
         """The parked runner's wall-clock limit, as the newest decision that knew it wrote it."""
-        found: datetime | None = None
-        newest: datetime | None = None
-        for one in self.evidence.decisions:
-            at = instant_of(one.why.evidence, "ceiling_at")
-            if at is not None and (newest is None or one.at >= newest):
-                found, newest = at, one.at
-        return found
+        told = self._newest(lambda one: instant_of(one.why.evidence, "ceiling_at") is not None)
+        return None if told is None else instant_of(told.why.evidence, "ceiling_at")
 
     @property
     def created_fact(self) -> FactRecord | None:
@@ -132,6 +129,14 @@ class View:
             one.why.rule in {"claim.taken_over", "claim.lease_lost"}
             for one in self.evidence.decisions
         )
+
+    def _newest(self, wanted: Callable[[DecisionRecord], bool]) -> DecisionRecord | None:
+        """The newest such decision; of two at one instant the one read later."""
+        newest: DecisionRecord | None = None
+        for one in filter(wanted, self.evidence.decisions):
+            if newest is None or one.at >= newest.at:
+                newest = one
+        return newest
 
     def _fact(self, event_id: str) -> FactRecord | None:
         return next((one for one in self.evidence.facts if one.event_id == event_id), None)

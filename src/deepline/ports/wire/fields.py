@@ -28,17 +28,15 @@ def join(path: str, name: str) -> str:
 
 def as_object(value: object, path: str) -> JsonObject:
     """Take a JSON object."""
-    if isinstance(value, dict):
-        return cast("JsonObject", value)
     if isinstance(value, Mapping):
-        return value
+        return cast("JsonObject", value)
     raise MalformedDocument(path, "must be a JSON object")
 
 
 def as_array(value: object, path: str) -> Sequence[Json]:
     """Take a JSON array."""
     if isinstance(value, list | tuple):
-        return value
+        return cast("Sequence[Json]", value)
     raise MalformedDocument(path, "must be a JSON array")
 
 

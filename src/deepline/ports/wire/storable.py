@@ -8,7 +8,8 @@ accepts a value asks first.
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 import attrs
 
@@ -107,9 +108,11 @@ def _find_problem(value: object) -> Problem | None:
 
 def _children(item: object, path: str) -> Iterator[tuple[object, str]]:
     if isinstance(item, dict):
-        yield from ((child, _below(path, f".{key}")) for key, child in item.items())
+        for key, child in cast("dict[str, object]", item).items():
+            yield child, _below(path, f".{key}")
     elif isinstance(item, list | tuple):
-        yield from ((child, _below(path, f"[{index}]")) for index, child in enumerate(item))
+        for index, child in enumerate(cast("Sequence[object]", item)):
+            yield child, _below(path, f"[{index}]")
 
 
 def _below(path: str, step: str) -> str:
@@ -124,7 +127,7 @@ def _own_problem(item: object, path: str) -> Problem | None:
     if isinstance(item, int):
         return None if -_MAX_INTEGER < item < _MAX_INTEGER else _too_long(path)
     if isinstance(item, dict):
-        return _key_problem(item, path)
+        return _key_problem(cast("dict[object, object]", item), path)
     if item is None or isinstance(item, list | tuple):
         return None
     return Problem("not_json", path, f"is a {type(item).__name__}, which JSON does not have")

@@ -109,7 +109,8 @@ create table {schema}.outbox (
     last_error text,
     primary key (run_id, seq)
 );
-create index outbox_due on {schema}.outbox (due_at) where delivered_at is null and dead_at is null;
+create index outbox_due on {schema}.outbox (due_at, run_id)
+    where delivered_at is null and dead_at is null;
 
 create table {schema}.outbox_leases (
     run_id text primary key,
@@ -196,9 +197,13 @@ create table {schema}.sandbox_operations (
     routing_domain text,
     reserved_at timestamptz not null default clock_timestamp(),
     bound_at timestamptz,
-    gone_at timestamptz,
-    unique (run_id, attempt, provider)
+    gone_at timestamptz
 );
+-- One sandbox at a time: a play that slept gets its next one under an identity of its own, after
+-- the one before it is gone.
+create unique index sandbox_operations_open on {schema}.sandbox_operations
+    (run_id, attempt, provider)
+    where state in ('reserved', 'bound', 'deleting');
 create index sandbox_operations_held on {schema}.sandbox_operations (provider, org_id)
     where state in ('reserved', 'bound', 'deleting');
 
@@ -222,7 +227,7 @@ create table {schema}.cleanup_jobs (
     created_at timestamptz not null default clock_timestamp(),
     done_at timestamptz
 );
-create index cleanup_jobs_due on {schema}.cleanup_jobs (due_at) where done_at is null;
+create index cleanup_jobs_due on {schema}.cleanup_jobs (due_at, job_id) where done_at is null;
 create index cleanup_jobs_by_run on {schema}.cleanup_jobs (run_id, attempt);
 
 create table {schema}.cleanup_events (
@@ -237,8 +242,10 @@ create table {schema}.cleanup_events (
     fields jsonb not null,
     at timestamptz not null default clock_timestamp()
 );
-create unique index cleanup_events_one_acceptance on {schema}.cleanup_events (job_id)
+create unique index cleanup_events_one_acceptance on {schema}.cleanup_events
+    (job_id, coalesce(sandbox_id, ''))
     where kind = 'provider_delete_accepted';
+create index cleanup_events_by_job on {schema}.cleanup_events (job_id, event_id);
 
 create table {schema}.crash_diagnostics (
     run_id text not null,

@@ -1,0 +1,102 @@
+"""Submitting on Postgres: launch, run, created fact and engine task in one commit (C05, C07)."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import psycopg
+
+from deepline.adapters.postgres.rows import Document
+from deepline.adapters.postgres.steps import Steps
+from deepline.core.limits import Limits
+from deepline.core.model.identity import Lane, RunId
+from deepline.core.model.json_value import Json
+from deepline.ports.admission import Submission, SubmitReceipt
+from deepline.ports.errors import NotFound
+from deepline.ports.wire import launch_to_json
+
+
+class PostgresAdmission:
+    """Implements `Admission`."""
+
+    def __init__(self, steps: Steps, limits: Limits) -> None:
+        self._steps = steps
+        self._limits = limits
+        self._ready: set[Lane] = set()
+
+    async def ensure_lane(self, lane: Lane, release_id: str | None) -> None:
+        """Make the lane's queue ready; asks the database once a process."""
+        if lane not in self._ready:
+            await self._steps.call("ensure_lane", lane, release_id)
+            self._ready.add(lane)
+
+    async def submit(
+        self, submissions: Sequence[Submission], *, project_created: bool = False
+    ) -> Sequence[SubmitReceipt]:
+        """Commit all submissions together; each lane hears of it once.
+
+        Raises `NotFound` for a lane without a queue.
+        """
+        if not submissions:
+            return []
+        requests = [self._request(submission) for submission in submissions]
+        try:
+            answers = await self._steps.write_together("submit", requests, project_created)
+        except psycopg.errors.UndefinedTable as error:
+            raise NotFound("a lane of these submissions was never made ready") from error
+        return [
+            _receipt(submission.launch.run_id, answer)
+            for submission, answer in zip(submissions, answers, strict=True)
+        ]
+
+    async def recover_task(self, submission: Submission) -> SubmitReceipt:
+        """Spawn the missing task on the run's own lane. Raises `NotFound` without a run."""
+        run_id = submission.launch.run_id
+        answer = await self._steps.write("recover_task", self._request(submission))
+        if answer is None:
+            raise NotFound(f"there is no run {run_id} whose task could be recovered")
+        return _receipt(run_id, answer)
+
+    def _request(self, submission: Submission) -> dict[str, Json]:
+        launch = submission.launch
+        return {
+            "run_id": launch.run_id,
+            "org_id": launch.org_id,
+            "play_name": launch.play_name,
+            "lane": submission.lane,
+            "release_id": launch.release_id,
+            "placement_key": submission.placement_key,
+            "retry_of": launch.retry_of,
+            "launch": launch_to_json(launch),
+            "input": submission.input_json,
+            "params": {
+                "run_id": launch.run_id,
+                "max_engine_attempts": submission.max_engine_attempts,
+            },
+            "options": {
+                "idempotency_key": launch.run_id,
+                "max_attempts": submission.max_engine_attempts + submission.finaliser_attempts,
+                "headers": {"org": launch.org_id},
+                "retry_strategy": {
+                    "kind": "exponential",
+                    "base_seconds": _seconds(self._limits.retry_base),
+                    "factor": self._limits.retry_factor,
+                    "max_seconds": _seconds(self._limits.retry_max),
+                },
+            },
+        }
+
+
+def _seconds(length: timedelta) -> float:
+    return length.total_seconds()
+
+
+def _receipt(run_id: RunId, answer: Json) -> SubmitReceipt:
+    assert isinstance(answer, dict)
+    row: Document = answer
+    return SubmitReceipt(
+        run_id=run_id,
+        task_id=None if row["task_recovery_required"] else row["task_id"],
+        run_created=row["run_created"],
+        task_created=row["task_created"],
+        task_recovery_required=row["task_recovery_required"],
+    )

@@ -1,0 +1,147 @@
+"""What one delete of a sandbox means for its cleanup job (C51, Q39, Q40, A25, A26).
+
+A provider's "not found" is judged as our own delete only with a durable acceptance of exactly
+this sandbox; without one it is tried again, since the same answer also means "not yours".
+"""
+
+import enum
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+import attrs
+
+from deepline.core.model.json_value import Json
+
+STARTED = "provider_delete_started"
+ACCEPTED = "provider_delete_accepted"
+PENDING = "provider_delete_pending"
+FAILED = "provider_delete_failed"
+MISROUTED = "provider_delete_misrouted"
+COMPLETED = "provider_delete_completed"
+
+ALARM_AFTER_FAILURES = 20
+"""Failures of one job after which an operator should look (Q40); it is tried on all the same."""
+
+
+class Seen(enum.StrEnum):
+    """What a bounded delete came back with, whichever the provider."""
+
+    DELETED = "deleted"
+    GONE_WITH_ACCEPTANCE = "gone_with_acceptance"
+    NOT_FOUND_UNPROVEN = "not_found_unproven"
+    MISROUTED = "misrouted"
+    PENDING = "pending"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+
+
+@attrs.frozen(kw_only=True)
+class DeleteFacts:
+    """One delete: what was seen, with the provider's words, and what was known before it.
+
+    `accepted_before` is when the stored acceptance was given; `accepted_now` says that this call
+    was accepted. `routing_domain` is the real owner when misrouted.
+    """
+
+    seen: Seen
+    failure_count: int
+    accepted_before: datetime | None = None
+    accepted_now: bool = False
+    code: str | None = None
+    detail: str | None = None
+    routing_domain: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Event:
+    """A durable cleanup event to record."""
+
+    kind: str
+    fields: Mapping[str, Json]
+
+
+@attrs.frozen(kw_only=True)
+class Done:
+    """The sandbox is gone. `disappeared_after` is an upper bound, since reads are paced."""
+
+    events: tuple[Event, ...]
+    provider_outcome: Seen
+    disappeared_after: timedelta | None
+
+
+@attrs.frozen(kw_only=True)
+class Again:
+    """Look again after `delay`, as a failure if `failed`; `routing_domain` routes it anew."""
+
+    events: tuple[Event, ...]
+    delay: timedelta
+    failed: bool
+    routing_domain: str | None = None
+
+
+CleanupDecision: TypeAlias = Done | Again
+
+
+@attrs.frozen(kw_only=True)
+class Pace:
+    """How a job is put off: pending ones are polled, failures back off up to a longest pause."""
+
+    poll: timedelta
+    first_backoff: timedelta
+    longest_backoff: timedelta
+
+
+def reads_acceptance(provider: str, cleanup_attempt: int) -> bool:
+    """Say whether a stored acceptance can matter: only a job claimed before can have one."""
+    return cleanup_attempt > 1 and provider != "modal"
+
+
+def starts_delete(accepted_before: datetime | None) -> bool:
+    """Say whether a started event is due: an accepted delete was started before."""
+    return accepted_before is None
+
+
+def after_delete(facts: DeleteFacts, now: datetime, pace: Pace) -> CleanupDecision:
+    """Decide what becomes of the job. Total over every `Seen`."""
+    if facts.seen in {Seen.DELETED, Seen.GONE_WITH_ACCEPTANCE}:
+        return _done(facts, now)
+    if facts.seen is Seen.MISROUTED:
+        event = Event(kind=MISROUTED, fields={"routingDomain": facts.routing_domain})
+        return Again(
+            events=(event,), delay=pace.poll, failed=False, routing_domain=facts.routing_domain
+        )
+    if facts.seen is Seen.PENDING:
+        return _pending(facts, pace)
+    return _failed(facts, pace)
+
+
+def _done(facts: DeleteFacts, now: datetime) -> Done:
+    after = None
+    fields: dict[str, Json] = {"providerOutcome": facts.seen.value}
+    if facts.accepted_before is not None:
+        after = max(timedelta(0), now - facts.accepted_before)
+        fields["disappearedAfterMs"] = after // timedelta(milliseconds=1)
+    return Done(
+        events=(Event(kind=COMPLETED, fields=fields),),
+        provider_outcome=facts.seen,
+        disappeared_after=after,
+    )
+
+
+def _pending(facts: DeleteFacts, pace: Pace) -> Again:
+    code = facts.code or "delete_pending"
+    first = facts.accepted_now and facts.accepted_before is None
+    kind = ACCEPTED if first else PENDING
+    fields: dict[str, Json] = {"code": code}
+    if first:
+        fields = {"routingDomain": facts.routing_domain}
+    return Again(events=(Event(kind=kind, fields=fields),), delay=pace.poll, failed=False)
+
+
+def _failed(facts: DeleteFacts, pace: Pace) -> Again:
+    fields: dict[str, Json] = {"code": facts.code or facts.seen.value, "detail": facts.detail}
+    # 2**40 first pauses are beyond any longest pause; the bound keeps the product representable.
+    doublings = min(facts.failure_count, 40)
+    delay = min(pace.longest_backoff, pace.first_backoff * 2**doublings)
+    return Again(events=(Event(kind=FAILED, fields=fields),), delay=delay, failed=True)

@@ -1,0 +1,241 @@
+"""Deleting sandboxes with proof, until none is left (C50–C52).
+
+Runs in every worker for the providers it holds credentials of. Independent of claims: cleanup
+needs no live attempt. One bad job never stops the others.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Self
+
+import attrs
+import trio
+
+from deepline.core import cleanup_job as rule
+from deepline.core.limits import Limits
+from deepline.core.model.identity import AttemptKey
+from deepline.core.model.sandbox import Operation, SandboxRef
+from deepline.ports.cleanup import Acceptance, Cleanup, CleanupJob, JobAgain, JobDone
+from deepline.ports.clock import Clock
+from deepline.ports.errors import PortError
+from deepline.ports.sandbox_provider import (
+    Deleted,
+    DeleteFailed,
+    DeleteOutcome,
+    DeletePending,
+    DeleteTimedOut,
+    GoneWithAcceptance,
+    Misrouted,
+    NotFoundUnproven,
+    SandboxProvider,
+)
+from deepline.ports.telemetry import Telemetry
+from deepline.runtime.supervision import CHANNEL, text_of
+from deepline.runtime.worker_ports import WorkerPorts
+
+JOBS_PER_PASS = 16
+CONCURRENT = 4
+
+
+@attrs.define(eq=False)
+class CleanupController:
+    """Claims due jobs, deletes, and writes down what the provider said."""
+
+    cleanup: Cleanup
+    providers: Mapping[str, SandboxProvider]
+    clock: Clock
+    telemetry: Telemetry
+    limits: Limits
+    owner: str
+    _wake: trio.Event = attrs.field(init=False, factory=trio.Event)
+
+    @classmethod
+    def over(cls, ports: WorkerPorts, limits: Limits, owner: str) -> Self:
+        """Build one from a worker's ports."""
+        return cls(
+            cleanup=ports.cleanup,
+            providers=ports.providers,
+            clock=ports.clock,
+            telemetry=ports.telemetry,
+            limits=limits,
+            owner=owner,
+        )
+
+    def wake(self) -> None:
+        """Look for due jobs now instead of at the next poll."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work until cancelled; raises port errors of the store, for its supervisor."""
+        while True:
+            if await self.run_pass() < JOBS_PER_PASS:
+                with trio.move_on_after(self.limits.cleanup_poll.total_seconds()):
+                    await self._wake.wait()
+                self._wake = trio.Event()
+
+    async def run_pass(self) -> int:
+        """Claim and work through one batch; returns how many jobs it held."""
+        jobs = await self.cleanup.claim(
+            self.owner,
+            sorted(self.providers),
+            limit=JOBS_PER_PASS,
+            lease=self.limits.cleanup_lease,
+        )
+        await self._work(jobs)
+        return len(jobs)
+
+    async def delete_now(self, key: AttemptKey) -> None:
+        """Delete one attempt's sandboxes at once, best effort; its jobs stay for the controller.
+
+        The caller bounds it; port errors are logged, never raised.
+        """
+        try:
+            jobs = await self.cleanup.claim_for(key, self.owner, lease=self.limits.cleanup_lease)
+        except PortError as error:
+            self.telemetry.warn(
+                CHANNEL, "immediate_cleanup_failed", runId=key.run_id, error=text_of(error)
+            )
+            return
+        await self._work([job for job in jobs if job.provider in self.providers])
+
+    async def _work(self, jobs: Sequence[CleanupJob]) -> None:
+        limiter = trio.CapacityLimiter(CONCURRENT)
+
+        async def one(job: CleanupJob) -> None:
+            async with limiter:
+                await self._process_logged(job)
+
+        async with trio.open_nursery() as nursery:
+            for job in jobs:
+                nursery.start_soon(one, job)
+
+    async def _process_logged(self, job: CleanupJob) -> None:
+        try:
+            await self.process(job)
+        except PortError as error:
+            # The job's lease runs out and another pass takes it up again.
+            self.telemetry.warn(
+                CHANNEL, "cleanup_job_failed", runId=job.key.run_id, error=text_of(error)
+            )
+
+    async def process(self, job: CleanupJob) -> None:
+        """Work on one leased job in C51's order. Raises port errors of the store."""
+        accepted_before = None
+        try:
+            if rule.reads_acceptance(job.provider, job.cleanup_attempt):
+                acceptance = await self.cleanup.acceptance(job)
+                accepted_before = acceptance.accepted_at if acceptance else None
+            else:
+                acceptance = None
+            if rule.starts_delete(accepted_before):
+                timeout_ms = int(self.limits.sandbox_delete.total_seconds() * 1000)
+                await self.cleanup.record_event(job, rule.STARTED, {"timeoutMs": timeout_ms})
+            outcome = await self._bounded_delete(job, acceptance)
+        except PortError as error:
+            outcome = DeleteFailed(code="store", detail=text_of(error))
+        facts = facts_of(outcome, job, accepted_before)
+        pace = rule.Pace(
+            poll=self.limits.cleanup_poll,
+            first_backoff=self.limits.cleanup_backoff,
+            longest_backoff=self.limits.cleanup_backoff_max,
+        )
+        decision = rule.after_delete(facts, self.clock.now(), pace)
+        for event in decision.events:
+            await self.cleanup.record_event(job, event.kind, event.fields)
+        await self._finish(job, decision)
+
+    async def _bounded_delete(
+        self, job: CleanupJob, acceptance: Acceptance | None
+    ) -> DeleteOutcome:
+        provider = self.providers[job.provider]
+        outcome: DeleteOutcome = DeleteTimedOut()
+        with trio.move_on_after(self.limits.sandbox_delete.total_seconds()):
+            try:
+                sandbox = await self._sandbox_of(job, provider)
+                if sandbox is None:
+                    return Deleted()
+                outcome = await provider.delete(sandbox, acceptance)
+            except PortError as error:
+                return DeleteFailed(code=type(error).__name__, detail=text_of(error))
+        return outcome
+
+    async def _sandbox_of(self, job: CleanupJob, provider: SandboxProvider) -> SandboxRef | None:
+        """The job's sandbox; `None` when only the operation is known and no sandbox came of it."""
+        if job.sandbox_id is not None:
+            return SandboxRef(
+                provider=job.provider, sandbox_id=job.sandbox_id, routing_domain=job.routing_domain
+            )
+        return await provider.find(
+            Operation(
+                key=job.job_id,
+                token=job.operation_token or "",
+                name=job.sandbox_name or "",
+                provider=job.provider,
+                org_id=job.org_id,
+                run_id=job.key.run_id,
+                attempt=job.key.attempt,
+            )
+        )
+
+    async def _finish(self, job: CleanupJob, decision: rule.CleanupDecision) -> None:
+        match decision:
+            case rule.Done(provider_outcome=seen):
+                kept = await self.cleanup.finish(job, JobDone())
+                self.telemetry.info(
+                    CHANNEL,
+                    "sandbox_deleted",
+                    runId=job.key.run_id,
+                    attempt=job.key.attempt,
+                    provider=job.provider,
+                    cleanupAuthority="durable_cleanup_claim",
+                    providerOutcome=seen.value,
+                    completionOutcome="recorded" if kept else "lease_lost",
+                )
+            case rule.Again(delay=delay, failed=failed, routing_domain=domain):
+                await self.cleanup.finish(
+                    job, JobAgain(delay=delay, failed=failed, routing_domain=domain)
+                )
+                if failed and job.failure_count + 1 >= rule.ALARM_AFTER_FAILURES:
+                    self.telemetry.error(
+                        CHANNEL,
+                        "sandbox_cleanup_stuck",
+                        runId=job.key.run_id,
+                        provider=job.provider,
+                        failureCount=job.failure_count + 1,
+                    )
+
+
+def facts_of(
+    outcome: DeleteOutcome, job: CleanupJob, accepted_before: datetime | None
+) -> rule.DeleteFacts:
+    """Turn a provider's outcome into the facts the rule judges."""
+
+    def facts(seen: rule.Seen, **more: object) -> rule.DeleteFacts:
+        return rule.DeleteFacts(
+            seen=seen,
+            failure_count=job.failure_count,
+            accepted_before=accepted_before,
+            **more,  # type: ignore[arg-type]  # each case below names fields of DeleteFacts
+        )
+
+    match outcome:
+        case Deleted():
+            return facts(rule.Seen.DELETED)
+        case GoneWithAcceptance():
+            return facts(rule.Seen.GONE_WITH_ACCEPTANCE)
+        case NotFoundUnproven():
+            return facts(rule.Seen.NOT_FOUND_UNPROVEN)
+        case Misrouted(routing_domain=domain):
+            return facts(rule.Seen.MISROUTED, routing_domain=domain)
+        case DeletePending(code=code, detail=detail, accepted=accepted):
+            return facts(
+                rule.Seen.PENDING,
+                code=code,
+                detail=detail,
+                accepted_now=accepted,
+                routing_domain=job.routing_domain,
+            )
+        case DeleteFailed(code=code, detail=detail):
+            return facts(rule.Seen.FAILED, code=code, detail=detail)
+        case DeleteTimedOut():
+            return facts(rule.Seen.TIMED_OUT, code="timed_out")

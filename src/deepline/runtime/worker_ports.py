@@ -1,0 +1,44 @@
+"""Everything a worker needs from outside, as one value (C02)."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from deepline.ports.attempts import Attempts
+from deepline.ports.backend import Backend
+from deepline.ports.cleanup import Cleanup
+from deepline.ports.clock import Clock
+from deepline.ports.engine import Engine
+from deepline.ports.ledger import Ledger
+from deepline.ports.outbox import Outbox
+from deepline.ports.receipts import Receipts
+from deepline.ports.sandbox_provider import SandboxProvider
+from deepline.ports.sheets import Sheets
+from deepline.ports.signals import Signals
+from deepline.ports.telemetry import Telemetry
+from deepline.ports.terminals import Terminals
+from deepline.ports.usage import Usage
+
+
+@attrs.frozen(kw_only=True)
+class WorkerPorts:
+    """The adapters of one worker.
+
+    `providers` are those this worker can delete from, by name. `ledger` is `None` where another
+    process delivers the outbox; then created facts must be acknowledged by whoever submits.
+    """
+
+    attempts: Attempts
+    terminals: Terminals
+    engine: Engine
+    outbox: Outbox
+    cleanup: Cleanup
+    sheets: Sheets
+    receipts: Receipts
+    signals: Signals
+    usage: Usage
+    backend: Backend
+    telemetry: Telemetry
+    clock: Clock
+    ledger: Ledger | None = None
+    providers: Mapping[str, SandboxProvider] = attrs.field(factory=dict)

@@ -1,0 +1,91 @@
+"""The Postgres adapters as the contract kits ask for them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import psycopg
+from psycopg import sql
+
+from deepline.adapters.postgres.pool import ConnectionPool
+from deepline.adapters.postgres.settings import ConnectionSettings, PoolSettings
+from deepline.adapters.postgres.store import open_store
+from deepline.core.model.identity import RunId
+from deepline.testing import Stores
+
+_INSTANTS = """
+    select c.table_schema, c.table_name, array_agg(c.column_name::text)
+      from information_schema.columns c
+      join information_schema.tables t using (table_schema, table_name)
+     where c.table_schema in ('deepline', 'absurd') and t.table_type = 'BASE TABLE'
+       and c.data_type = 'timestamp with time zone' and c.column_name <> 'heartbeat_at'
+     group by 1, 2
+"""
+"""All stored instants but those of heartbeats, whose identity holds their time."""
+
+
+@asynccontextmanager
+async def postgres_stores(dsn: str) -> AsyncIterator[Stores]:
+    """A store over a migrated database, in whose past everything can be moved."""
+    settings = ConnectionSettings(dsn=dsn)
+
+    async def advance(length: timedelta) -> None:
+        async with pool.lease() as connection:
+            tables = await (await connection.execute(_INSTANTS)).fetchall()
+            async with connection.transaction():
+                for schema, table, columns in tables:
+                    await connection.execute(_move(schema, table, columns), [length] * len(columns))
+
+    async def lose_task(run_id: RunId) -> None:
+        async with pool.lease() as connection:
+            await _lose_task(connection, run_id)
+
+    async with (
+        ConnectionPool.to(settings, PoolSettings(size=6)) as pool,
+        open_store(pool, listening=settings) as store,
+    ):
+        yield Stores(
+            admission=store.admission,
+            api_keys=store.api_keys,
+            attempts=store.attempts,
+            capacity=store.capacity,
+            cleanup=store.cleanup,
+            engine=store.engine,
+            lanes=store.lanes,
+            launches=store.launches,
+            liveness=store.liveness,
+            outbox=store.outbox,
+            receipts=store.receipts,
+            run_events=store.run_events,
+            runs=store.runs,
+            sheets=store.sheets,
+            signals=store.signals,
+            terminals=store.terminals,
+            usage=store.usage,
+            advance=advance,
+            lose_task=lose_task,
+        )
+
+
+def _move(schema: str, table: str, columns: list[str]) -> sql.Composed:
+    changes = sql.SQL(", ").join(
+        sql.SQL("{0} = {0} - %s").format(sql.Identifier(column)) for column in columns
+    )
+    return sql.SQL("update {} set {}").format(sql.Identifier(schema, table), changes)
+
+
+async def _lose_task(
+    connection: psycopg.AsyncConnection[tuple[object, ...]], run_id: RunId
+) -> None:
+    """Take the engine's rows of a run away, as only damage can."""
+    [row] = await (
+        await connection.execute(
+            "select lane, task_id from deepline.runs where run_id = %s", [run_id]
+        )
+    ).fetchall()
+    lane, task_id = row
+    for table in (f"r_{lane}", f"t_{lane}"):
+        await connection.execute(
+            sql.SQL("delete from {} where task_id = %s").format(sql.Identifier("absurd", table)),
+            [task_id],
+        )

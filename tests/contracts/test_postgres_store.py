@@ -1,0 +1,102 @@
+"""The store on Postgres keeps the contract of every store-side port."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from deepline.testing import (
+    AdmissionContract,
+    ApiKeysContract,
+    AttemptsContract,
+    CapacityContract,
+    CleanupContract,
+    EngineContract,
+    LanesContract,
+    LaunchesContract,
+    LivenessContract,
+    OutboxContract,
+    ReceiptsContract,
+    RunEventsContract,
+    RunsContract,
+    SheetsContract,
+    SignalsContract,
+    Stores,
+    TerminalsContract,
+    UsageContract,
+)
+from tests.contracts.postgres_stores import postgres_stores
+
+
+@pytest.fixture
+async def stores(migrated_database: str) -> AsyncIterator[Stores]:
+    """An empty store on a database of the test's own."""
+    async with postgres_stores(migrated_database) as opened:
+        yield opened
+
+
+class TestAdmission(AdmissionContract):
+    pass
+
+
+class TestApiKeys(ApiKeysContract):
+    pass
+
+
+class TestAttempts(AttemptsContract):
+    pass
+
+
+class TestCapacity(CapacityContract):
+    pass
+
+
+class TestCleanup(CleanupContract):
+    pass
+
+
+class TestEngine(EngineContract):
+    pass
+
+
+class TestLanes(LanesContract):
+    pass
+
+
+class TestLaunches(LaunchesContract):
+    pass
+
+
+class TestLiveness(LivenessContract):
+    pass
+
+
+class TestOutbox(OutboxContract):
+    pass
+
+
+class TestReceipts(ReceiptsContract):
+    pass
+
+
+class TestRunEvents(RunEventsContract):
+    pass
+
+
+class TestRuns(RunsContract):
+    pass
+
+
+class TestSheets(SheetsContract):
+    pass
+
+
+class TestSignals(SignalsContract):
+    pass
+
+
+class TestTerminals(TerminalsContract):
+    pass
+
+
+class TestUsage(UsageContract):
+    pass

@@ -1,0 +1,160 @@
+"""Detached runs: pushed terminals, silence, the ceiling, and workers that die in between."""
+
+from datetime import timedelta
+
+import trio
+import trio.testing
+
+from deepline.adapters.memory.sandbox_provider import Life
+from deepline.core.model.result import Failed
+from deepline.core.model.run import RunStatus
+from deepline.ports.errors import ExecutorTokenUnavailable, Unavailable
+from deepline.ports.terminals import OfferStored
+from deepline.runtime.stop import Stop
+from tests.runtime.sandbox_worlds import SandboxWorld
+
+
+async def test_a_pushed_terminal_ends_the_run(autojump_clock: trio.testing.MockClock) -> None:
+    """The runner's own terminal is settled at once, and the sandbox is deleted after it (C32.1)."""
+    world, stop = SandboxWorld(), Stop()
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        await world.until_parked("r1")
+        began = trio.current_time()
+        assert isinstance(await world.push("r1"), OfferStored)
+        (run,) = await world.until_ended("r1")
+        assert trio.current_time() - began < 1
+        await world.until_clean()
+        stop.request()
+
+    assert run.status is RunStatus.COMPLETED
+    assert run.why is not None
+    assert run.why.rule == "arbitration.pushed_terminal"
+
+
+async def test_a_vanished_runner_is_lost(autojump_clock: trio.testing.MockClock) -> None:
+    """Silence confirmed and a sandbox proven gone end the run as lost, not retried (C32.9)."""
+    life = Life(runs_for=timedelta(seconds=30), exit_code=137)
+    world, stop = SandboxWorld(life=life), Stop()
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        await world.until_started()
+        await world.beat("r1")
+        (run,) = await world.until_ended("r1")
+        stop.request()
+
+    outcome = await world.ports.runs.read(run.run_id, None)
+    assert outcome is not None
+    assert isinstance(outcome.result, Failed)
+    assert outcome.result.error.startswith("RUNTIME_RUNNER_LOST:")
+    assert len(world.provider.sandboxes) == 1
+
+
+async def test_a_running_sandbox_is_left_alone(autojump_clock: trio.testing.MockClock) -> None:
+    """However long it is silent, a running sandbox gets no verdict before its ceiling (I08)."""
+    world, stop = SandboxWorld(), Stop()
+    await world.submit("r1", ceiling=timedelta(hours=2))
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        began = trio.current_time()
+        (run,) = await world.until_ended("r1")
+        assert 7_190 < trio.current_time() - began < 7_300
+        stop.request()
+
+    outcome = await world.ports.runs.read(run.run_id, None)
+    assert outcome is not None
+    assert isinstance(outcome.result, Failed)
+    assert outcome.result.error.startswith("RUNTIME_LIMIT_EXCEEDED:")
+
+
+async def test_a_worker_that_dies_after_parking_is_not_missed(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A terminal pushed while no worker lives is settled by the next one (L02)."""
+    world, stop = SandboxWorld(), Stop()
+    await world.submit("r1")
+
+    async with trio.open_nursery() as first:
+        await first.start(world.sandbox_worker("w1").serve, Stop())
+        await world.until_parked("r1")
+        first.cancel_scope.cancel()
+    await world.push("r1")
+    async with trio.open_nursery() as second:
+        await second.start(world.sandbox_worker("w2").serve, stop)
+        (run,) = await world.until_ended("r1")
+        stop.request()
+
+    assert run.status is RunStatus.COMPLETED
+    assert run.attempt == 1
+
+
+async def test_a_token_outage_is_waited_out(autojump_clock: trio.testing.MockClock) -> None:
+    """A short outage of the token route costs no engine attempt (C17, I15, I19)."""
+    world, stop = SandboxWorld(), Stop()
+    world.tokens.script.extend(ExecutorTokenUnavailable("down", 503) for _ in range(4))
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        await world.until_parked("r1")
+        await world.push("r1", attempt=5)
+        (run,) = await world.until_ended("r1")
+        stop.request()
+
+    evidence = await world.ports.runs.evidence(run.run_id, None)
+    assert evidence is not None
+    assert run.status is RunStatus.COMPLETED
+    assert {one.engine_attempt for one in evidence.attempts} == {1}
+
+
+async def test_a_token_outage_past_its_bound_is_loud(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """After ten minutes of unbroken outage the run fails, saying why (C17.4, C20, L07)."""
+    world, stop = SandboxWorld(), Stop()
+    world.tokens.script.extend(ExecutorTokenUnavailable("down", 503) for _ in range(1_000))
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        began = trio.current_time()
+        (run,) = await world.until_ended("r1")
+        assert 590 < trio.current_time() - began < 700
+        stop.request()
+
+    assert run.status is RunStatus.FAILED
+    assert run.why is not None
+    assert run.why.rule == "salvage.forced"
+
+
+async def test_a_store_away_for_a_moment_loses_nothing(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Writes are repeated while the claim lasts, so a short outage costs nothing (F63)."""
+    world, stop = SandboxWorld(), Stop()
+    await world.submit("r1")
+    worker = world.sandbox_worker()
+    real, failures = world.ports.attempts.park, 3
+
+    async def park(*arguments: object, **named: object) -> object:
+        nonlocal failures
+        failures -= 1
+        if failures >= 0:
+            raise Unavailable("away")
+        return await real(*arguments, **named)  # type: ignore[arg-type]
+
+    object.__setattr__(world.ports.attempts, "park", park)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker.serve, stop)
+        await world.until_parked("r1")
+        await world.push("r1")
+        (run,) = await world.until_ended("r1")
+        stop.request()
+
+    assert run.status is RunStatus.COMPLETED
+    assert run.attempt == 1

@@ -1,0 +1,156 @@
+"""A small world for runtime tests: memory ports, a scripted backend, and runs to submit."""
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+
+import attrs
+
+from deepline.adapters.memory.clock import TrioTimeClock
+from deepline.adapters.memory.ledger import MemoryLedger
+from deepline.adapters.memory.ports import MemoryPorts, open_ports
+from deepline.adapters.memory.telemetry import MemoryTelemetry
+from deepline.adapters.memory.world import World
+from deepline.core.limits import Limits
+from deepline.core.model.attempt import Attempt
+from deepline.core.model.claim import Claim
+from deepline.core.model.identity import OrgId, RunId
+from deepline.core.model.launch import Launch
+from deepline.core.model.result import Completed, RunnerResult
+from deepline.core.model.run import Run
+from deepline.core.model.sandbox import Inspection
+from deepline.core.model.suspension import DetachedSuspension
+from deepline.core.placement import placement_key
+from deepline.core.queues import lane_of_launch
+from deepline.ports.admission import Submission
+from deepline.ports.backend import Backend
+from deepline.ports.ledger import Ledger
+from deepline.ports.sandbox_provider import SandboxProvider
+from deepline.runtime.worker import Worker, WorkerSettings
+from deepline.runtime.worker_ports import WorkerPorts
+
+Play = Callable[[Launch, Attempt, Claim], Awaitable[RunnerResult]]
+
+
+async def complete(launch: Launch, attempt: Attempt, claim: Claim) -> RunnerResult:
+    """A play that is done at once."""
+    return Completed(output={"run": launch.run_id, "attempt": attempt.ref.attempt})
+
+
+@attrs.define(eq=False)
+class InProcessBackend:
+    """Runs plays as coroutines; cannot look at a detached runner."""
+
+    play: Play = complete
+    executed: list[RunId] = attrs.field(factory=list)
+
+    async def execute(self, launch: Launch, attempt: Attempt, claim: Claim) -> RunnerResult:
+        """Run the play."""
+        self.executed.append(launch.run_id)
+        return await self.play(launch, attempt, claim)
+
+    async def ensure_started(
+        self, launch: Launch, attempt: Attempt, suspension: DetachedSuspension, claim: Claim
+    ) -> DetachedSuspension:
+        """Nothing is ever left unstarted here."""
+        return suspension
+
+    async def inspect(self, suspension: DetachedSuspension) -> Inspection | None:
+        """There is nothing to look at."""
+        return None
+
+
+@attrs.define(eq=False)
+class SmallWorld:
+    """Memory ports with what a worker needs around them."""
+
+    limits: Limits = attrs.field(factory=Limits)
+    seed: int = 7
+    clock: TrioTimeClock = attrs.field(factory=TrioTimeClock)
+    telemetry: MemoryTelemetry = attrs.field(factory=MemoryTelemetry)
+    world: World = attrs.field(init=False)
+    ledger: MemoryLedger = attrs.field(init=False)
+    ports: MemoryPorts = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Open the ports."""
+        self.world = World(limits=self.limits, chance=random.Random(self.seed))
+        self.ports = open_ports(self.world)
+        self.ledger = MemoryLedger(self.world)
+
+    def worker(
+        self,
+        backend: Backend,
+        *,
+        name: str = "w1",
+        ledger: Ledger | None = None,
+        providers: Mapping[str, SandboxProvider] | None = None,
+        slots: int = 10,
+    ) -> Worker:
+        """Build a worker over this world."""
+        return Worker(
+            ports=WorkerPorts(
+                attempts=self.ports.attempts,
+                terminals=self.ports.terminals,
+                engine=self.ports.engine,
+                outbox=self.ports.outbox,
+                cleanup=self.ports.cleanup,
+                sheets=self.ports.sheets,
+                receipts=self.ports.receipts,
+                signals=self.ports.signals,
+                usage=self.ports.usage,
+                backend=backend,
+                telemetry=self.telemetry,
+                clock=self.clock,
+                ledger=ledger or self.ledger,
+                providers=providers or {},
+            ),
+            settings=WorkerSettings(name=name, slots=slots, limits=self.limits),
+            chance=random.Random(self.seed),
+        )
+
+    async def submit(self, *run_ids: str, ceiling: timedelta | None = None) -> None:
+        """Submit runs of one organisation on the base lane."""
+        launches = [launch_of(run_id, ceiling=ceiling) for run_id in run_ids]
+        for launch in launches:
+            choice = lane_of_launch(launch)
+            await self.ports.admission.ensure_lane(choice.lane, choice.release_id)
+        await self.ports.admission.submit([submission_of(one, self.limits) for one in launches])
+
+    async def run(self, run_id: str) -> Run:
+        """Read a run row."""
+        outcome = await self.ports.runs.read(RunId(run_id), None)
+        assert outcome is not None
+        return outcome.run
+
+    async def until_ended(self, *run_ids: str) -> list[Run]:
+        """Wait, in virtual time, until all these runs have ended."""
+        while True:
+            runs = [await self.run(run_id) for run_id in run_ids]
+            if all(run.status.is_terminal for run in runs):
+                return runs
+            await self.clock.sleep(timedelta(milliseconds=100))
+
+
+def launch_of(run_id: str, *, ceiling: timedelta | None = None) -> Launch:
+    """A plain launch."""
+    return Launch(
+        run_id=RunId(run_id),
+        org_id=OrgId("org"),
+        play_name="play",
+        graph_hash="0" * 64,
+        base_url="http://gateway.invalid",
+        ceiling=ceiling,
+    )
+
+
+def submission_of(launch: Launch, limits: Limits) -> Submission:
+    """The submission of a launch on its own lane."""
+    return Submission(
+        launch=launch,
+        lane=lane_of_launch(launch).lane,
+        input_json={},
+        placement_key=placement_key(launch),
+        max_engine_attempts=limits.max_engine_attempts,
+        finaliser_attempts=limits.finaliser_attempts,
+    )
