@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from deepline.adapters.http.limited_client import LimitedClient
-from deepline.cli.embedded import Deployment, deployed, with_local_defaults
+from deepline.cli.embedded import DSN_VARIABLE, Deployment, deployed, with_local_defaults
 from deepline.cli.health_endpoint import listening_on, serve_health
 from deepline.cli.home import Home, replace
 from deepline.cli.instance_name import instance_name
@@ -69,9 +69,9 @@ async def serve_everything(
     process = _process(values)
     async with listening_on(up.host, up.port) as bound:
         assert bound is not None
+        _check_settings(values, bound.url)
         async with deployed(up.home, values) as deployment:
             roles = _roles({**values, **deployment.role_variables(bound.url)})
-            check_providers(roles.worker)
             metrics_port = None if process.metrics_port == up.port else process.metrics_port
             async with listening_on(process.metrics_host, metrics_port) as metrics:
                 running = _Everything(up, roles, deployment, bound, metrics)
@@ -83,6 +83,12 @@ def _process(values: Mapping[str, str]) -> ProcessSettings:
     process = read_process(reader)
     reader.check()
     return process
+
+
+def _check_settings(values: Mapping[str, str], url: str) -> None:
+    """Refuse wrong settings before anything is made, with stand-ins for what is made later."""
+    stand_ins = {"DEEPLINE_INTERNAL_TOKEN": "-", "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL": url}
+    check_providers(read_worker({DSN_VARIABLE: "-", **values, **stand_ins}))
 
 
 def _roles(values: Mapping[str, str]) -> _Roles:
