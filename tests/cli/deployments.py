@@ -76,6 +76,6 @@ async def ask(url: str) -> Asked:
 async def ask_until(url: str, status: int) -> Asked:
     """GET an address until it answers with this status; bounded."""
     with trio.fail_after(LIMIT_S):
-        while (asked := await ask(url)).status != status:
+        while (asked := await ask(url)).status != status:  # noqa: ASYNC110, another process answers
             await trio.sleep(0.05)
     return asked

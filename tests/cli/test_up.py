@@ -84,14 +84,15 @@ def test_up_runs_without_privileges(home: Path) -> None:
 
 
 def test_a_run_goes_through_and_the_next_start_still_knows_it(home: Path) -> None:
-    """The same directory is the same deployment, with the same key, also after a kill."""
+    """The same directory is the same deployment, also after a kill; no log shows a secret."""
+    told = {"DEEPLINE_LOG_LEVEL": "info"}
     play = home.parent / "hello.py"
     play.write_text("def play(ctx, input):\n    return {'hello': input['name']}\n")
 
-    with running("up", "--port", "0", home=home) as one:
+    with running("up", "--port", "0", home=home, extra=told) as one:
         shown = trio.run(submit_and_wait, home, url_of(one.line()), play)
         one.signal(signal.SIGKILL)
-        one.end()
+        _, logged = one.end()
         with running("up", "--port", "0", home=home) as two:
             again = trio.run(show, home, url_of(two.line()), RunId(str(shown["runId"])))
             two.signal(signal.SIGTERM)
@@ -101,6 +102,24 @@ def test_a_run_goes_through_and_the_next_start_still_knows_it(home: Path) -> Non
     assert shown["result"]["output"] == {"hello": "you"}  # type: ignore[index]
     assert code == 0
     assert nothing_left(home)
+    assert "terminal_committed" in logged
+    for name in ("api-key", "internal-token", "signing-key.pem"):
+        for line in (home / name).read_text().splitlines():
+            assert line.startswith("-----") or line not in logged
+
+
+@pytest.mark.postgres
+def test_up_works_on_a_database_of_the_users_own(database: str, home: Path) -> None:
+    """It is migrated and used, and none is started beside it."""
+    own = {"WORKFLOW_RUNTIME_POSTGRES": database}
+
+    with running("up", "--port", "0", home=home, extra=own) as one:
+        ready = trio.run(ask, f"{url_of(one.line())}/readyz")
+        one.signal(signal.SIGTERM)
+        code, errors = one.end()
+
+    assert (code, errors, ready.status) == (0, "", 200)
+    assert not (home / "postgres").exists()
 
 
 def test_a_second_signal_ends_at_once(home: Path) -> None:

@@ -65,9 +65,7 @@ def run(arguments: Sequence[str]) -> int:
     except CycloptsError as error:
         where = "deepline" if named is None else f"deepline {named}"
         return _refuse(ExitCode.USAGE, f"{error} Try `{where} --help`.")
-    except SystemExit:
-        raise
-    except BaseException as error:  # noqa: BLE001 - the last place that can make it a line
+    except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:  # noqa: BLE001 - the last
         if debug:
             traceback.print_exception(error)
         verdict = judge(error)

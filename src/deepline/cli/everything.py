@@ -5,8 +5,9 @@ gateway still serves its runners; then the controller ends, the gateway, the dat
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import attrs
 import trio
@@ -50,6 +51,9 @@ class Ready:
     home: Home
 
 
+Report: TypeAlias = Callable[[Ready], None]
+
+
 @attrs.frozen(kw_only=True)
 class _Roles:
     gateway: GatewayRole
@@ -57,7 +61,7 @@ class _Roles:
     worker: WorkerRole
 
 
-async def serve_everything(
+async def serve_everything(  # noqa: ASYNC128 - the innermost part calls it
     up: Up, stop: Stop, *, task_status: trio.TaskStatus[Ready] = trio.TASK_STATUS_IGNORED
 ) -> None:
     """Serve until `stop` is requested and the runs in hand have drained.
@@ -75,7 +79,7 @@ async def serve_everything(
             metrics_port = None if process.metrics_port == up.port else process.metrics_port
             async with listening_on(process.metrics_host, metrics_port) as metrics:
                 running = _Everything(up, roles, deployment, bound, metrics)
-                await running.serve(stop, task_status)
+                await running.serve(stop, task_status.started)
 
 
 def _process(values: Mapping[str, str]) -> ProcessSettings:
@@ -107,7 +111,7 @@ class _Everything:
     bound: BoundListeners
     metrics: BoundListeners | None
 
-    async def serve(self, stop: Stop, task_status: trio.TaskStatus[Ready]) -> None:
+    async def serve(self, stop: Stop, report: Report) -> None:
         chance = random.SystemRandom()
         role = self.roles.worker
         name = instance_name(role.name, chance)
@@ -120,11 +124,9 @@ class _Everything:
                 await self.deployment.admit_operator(store.ports.api_keys)
                 await ready_lane(role, store)
                 outside = Outside(store=store, client=client, seen=seen, chance=chance)
-                await self._nested(name, outside, stop, task_status)
+                await self._nested(name, outside, stop, report)
 
-    async def _nested(
-        self, name: str, outside: Outside, stop: Stop, task_status: trio.TaskStatus[Ready]
-    ) -> None:
+    async def _nested(self, name: str, outside: Outside, stop: Stop, report: Report) -> None:
         worker = make_worker(self.roles.worker, name, outside)
         controller = make_controller(self.roles.controller, name, outside)
         gateway = self._gateway(outside)
@@ -141,7 +143,7 @@ class _Everything:
                     async with trio.open_nursery() as around_worker:
                         await around_worker.start(worker.serve, stop)
                         with announced(self.up.home, self.bound.url):
-                            task_status.started(Ready(url=self.bound.url, home=self.up.home))
+                            report(Ready(url=self.bound.url, home=self.up.home))
                             await stop.wait()
                     controller_stop.request()
                 gateway_stop.request()

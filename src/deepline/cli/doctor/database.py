@@ -45,7 +45,8 @@ async def _server(settings: StoreSettings) -> Sequence[Finding]:
             )
             row = await rows.fetchone()
         finally:
-            await connection.close()
+            with trio.move_on_after(5, shield=True):
+                await connection.close()
     assert row is not None
     took_ms = (trio.current_time() - began) * 1000
     return [_version(int(row[0]), took_ms), _clock(float(row[1]))]

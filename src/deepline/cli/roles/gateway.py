@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from functools import partial
 
 import attrs
 import trio
@@ -55,7 +56,8 @@ async def serve_gateway(
                     seen=seen,
                     secrets=environment(),
                 )
-                await gateway.serve(stop, task_status=task_status)
+                async with trio.open_nursery() as nursery:
+                    task_status.started(await nursery.start(gateway.serve, stop))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -81,9 +83,10 @@ class Gateway:
         telemetry.info(CHANNEL, "gateway_started", url=url)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_hearing)
-            await serve_bound(
-                self.app(), self.bound, shutdown_trigger=stop.wait, task_status=task_status
-            )
+            async with trio.open_nursery() as serving:
+                serve = partial(serve_bound, self.app(), self.bound, shutdown_trigger=stop.wait)
+                await serving.start(serve)
+                task_status.started(url)
             nursery.cancel_scope.cancel(reason="the gateway has stopped")
         telemetry.info(CHANNEL, "gateway_stopped", url=url)
 

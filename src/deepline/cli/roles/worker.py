@@ -59,14 +59,10 @@ async def serve_worker(
                     nursery.start_soon(
                         serve_health, bound, lambda: worker_health(worker), seen.metrics.render
                     )
-                    await _serve(worker, stop, name, task_status)
+                    async with trio.open_nursery() as serving:
+                        await serving.start(worker.serve, stop)
+                        task_status.started(name)
                     nursery.cancel_scope.cancel(reason="the worker has stopped")
-
-
-async def _serve(worker: Worker, stop: Stop, name: str, task_status: trio.TaskStatus[str]) -> None:
-    async with trio.open_nursery() as nursery:
-        await nursery.start(worker.serve, stop)
-        task_status.started(name)
 
 
 def make_worker(role: WorkerRole, name: str, outside: Outside) -> Worker:
