@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.runner.running import Stage, zipped
+from tests.runner.scripted_gateway import ScriptedGateway, problem
 
 pytestmark = pytest.mark.processes
 
@@ -235,17 +236,35 @@ def test_plain_values_are_made_plain(stage: Stage) -> None:
     assert running.terminal["output"] == {"1": [True, None], "c": "red", "s": 3, "f": 0.5}
 
 
-def test_a_play_that_bypasses_its_own_checks(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("nonsense\n", id="no-json"),
+        pytest.param("[1]\n", id="no-object"),
+        pytest.param('{"tell": "dance"}\n', id="unknown"),
+        pytest.param('{"ask": "steps"}\n', id="no-number"),
+        pytest.param('{"ask": "steps", "number": 1}\n' * 100, id="too-many"),
+        pytest.param('{"tell": "log", "text": "\\ud800", "fields": {}}\n', id="surrogate"),
+        pytest.param('{"tell": "log", "text": "x", "fields": {"a": NaN}}\n', id="nan"),
+        pytest.param('{"end": "returned", "output": "\\u0000"}\n', id="nul"),
+        pytest.param('{"end": "failed", "error": "\\udfff", "cause": {}}\n', id="error"),
+        pytest.param("[" * 100_000 + "\n", id="deep"),
+    ],
+)
+def test_a_play_that_bypasses_its_own_checks(
+    stage: Stage, gateway: ScriptedGateway, said: str
+) -> None:
     """A play's process that says nonsense to its runner is ended, and the result says so."""
+    gateway.faults = {"GET steps": problem(503)}
     running = stage.run(
-        """
+        f"""
         import os, stat, time
 
         def play(ctx, input):
             for number in range(3, 20):
                 try:
                     if stat.S_ISSOCK(os.fstat(number).st_mode):
-                        os.write(number, b"nonsense\\n")
+                        os.write(number, {said!r}.encode())
                 except OSError:
                     pass
             time.sleep(60)

@@ -19,13 +19,15 @@ from deepline.runner.messages import Garbled
 from deepline.runner.play_process import PlayProcess
 from deepline.runner.redaction import Redactor
 from deepline.runner.requests import Requests
-from deepline.runner.storable import NotStorable, encode_storable
+from deepline.runner.storable import NotStorable, encode, storable
 from deepline.runner.transcript import Transcript
 
 LIMIT_FILE = "limit.json"
 LEAVE_S = 5.0
 """How long a play that has ended may take to leave."""
 DRAIN_S = 2.0
+ENVELOPE_DEPTH = 8
+"""How much deeper a message nests than the values in it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Performance:
         self._happened = threading.Event()
         self._word: Returned | Failure | None = None
         self._code: int | None = None
+        self._first_message: Mapping[str, object] = {}
         self._stopped = False
         self._captures = [
             Capture(pipe, partial(transcript.printed, name), redactor)
@@ -76,9 +79,16 @@ class Performance:
 
         `ends_at` is monotonic. When this returns, nothing of the play runs any more.
         """
+        self._first_message = {
+            "begin": str(directory),
+            "entry": launch.entry,
+            "input": launch.input,
+            "secrets": dict(launch.secrets),
+            "runId": launch.run_id,
+            "attempt": launch.attempt,
+        }
         for thread in self._threads:
             thread.start()
-        self._begin(launch, directory)
         self._happened.wait(max(0.0, ends_at - time.monotonic()))
         late = not self._happened.is_set()
         if self._word is not None:
@@ -105,23 +115,8 @@ class Performance:
             return self._word
         if late:
             return failures.too_long(launch.ceiling_ms, started_at_ms)
-        return failures.crashed(-9 if self._code is None else self._code, _limit())
-
-    def _begin(self, launch: Launch, directory: Path) -> None:
-        message = {
-            "begin": str(directory),
-            "entry": launch.entry,
-            "input": launch.input,
-            "secrets": dict(launch.secrets),
-            "runId": launch.run_id,
-            "attempt": launch.attempt,
-        }
-        try:
-            self._process.line.send(message)
-        except OSError:
-            return
-        except ValueError as failure:
-            self._end(failures.not_prepared(f"the input cannot be handed over: {failure}"))
+        code = -9 if self._code is None else self._code
+        return failures.crashed(code, _limit() if code == -9 else None)
 
     def _await_exit(self) -> None:
         self._code = self._process.wait()
@@ -133,10 +128,17 @@ class Performance:
 
     def _listen(self) -> None:
         try:
+            self._process.line.send(self._first_message)
             while (message := self._process.line.receive()) is not None:
-                self._hear(message)
+                self._hear(_plain(message))
         except Garbled as failure:
             self._end(failures.garbled(str(failure)))
+            self._process.kill()
+        except OSError:
+            # A process that is gone says how by its exit code.
+            return
+        except ValueError as failure:
+            self._end(failures.not_prepared(f"the input cannot be handed over: {failure}"))
             self._process.kill()
 
     def _hear(self, message: Mapping[str, object]) -> None:
@@ -160,12 +162,21 @@ class Performance:
         self._happened.set()
 
 
-def _checked(output: object) -> Returned | Failure:
-    """A play checks its own result; one that went around that is not believed."""
+def _plain(message: Mapping[str, object]) -> Mapping[str, object]:
+    """The message, of which everything can be passed on; a play may have gone around our checks."""
     try:
-        encode_storable(output, OUTPUT_BYTES_MAX)
+        plain = storable(dict(message), depth=-ENVELOPE_DEPTH)
     except NotStorable as failure:
-        return failures.not_storable(str(failure))
+        raise Garbled(f"a message that cannot be passed on ({failure})") from None
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _checked(output: object) -> Returned | Failure:
+    """A play checks the length of its own result, too."""
+    length = len(encode(output))
+    if length > OUTPUT_BYTES_MAX:
+        return failures.not_storable(f"it is {length} bytes long")
     return Returned(output)
 
 

@@ -102,10 +102,12 @@ class Enclosure:
         line += ["--die-with-parent", "--new-session", "--dev", "/dev"]
         if self.level is Level.BWRAP:
             line += ["--proc", "/proc"]
+        # Before the interpreter's directories, which may be below it.
+        line += ["--bind", f"{work}/temporary", "/tmp"]  # noqa: S108
         for path in (*_SYSTEM, *(f"/etc/{name}" for name in _SETTINGS), *self.prefixes):
             line += ["--ro-bind-try", path, path]
-        line += ["--bind", str(work), INSIDE, "--bind", f"{work}/temporary", "/tmp"]  # noqa: S108
-        line += ["--ro-bind", str(self.program), INSIDE_PROGRAM, "--chdir", INSIDE]
+        line += ["--bind", str(work), INSIDE, "--chdir", INSIDE]
+        line += ["--ro-bind", str(self.program), INSIDE_PROGRAM]
         return [*line, "--"]
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from collections import deque
 from pathlib import Path
 
 
@@ -13,8 +12,7 @@ class CappedLog:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._room = head_bytes
         self._tail_bytes = tail_bytes
-        self._tail: deque[bytes] = deque()
-        self._held = 0
+        self._tail = bytearray()
         self._left_out = 0
 
     def write(self, chunk: bytes) -> None:
@@ -23,21 +21,22 @@ class CappedLog:
         if head:
             self._room -= len(head)
             self._append(head)
-        if rest:
-            self._tail.append(rest)
-            self._held += len(rest)
-        while self._tail and self._held - len(self._tail[0]) >= self._tail_bytes:
-            gone = len(self._tail.popleft())
-            self._held -= gone
-            self._left_out += gone
+        self._tail += rest
+        if len(self._tail) > 2 * self._tail_bytes:
+            self._shorten()
 
     def close(self) -> None:
         """Write the tail after a line that says how much is missing between."""
+        self._shorten()
         if self._left_out:
             self._append(f"\n[deepline: {self._left_out} bytes left out]\n".encode())
-        for chunk in self._tail:
-            self._append(chunk)
+        self._append(bytes(self._tail))
         os.close(self._file)
+
+    def _shorten(self) -> None:
+        surplus = max(0, len(self._tail) - self._tail_bytes)
+        del self._tail[:surplus]
+        self._left_out += surplus
 
     def _append(self, chunk: bytes) -> None:
         with contextlib.suppress(OSError):

@@ -67,7 +67,10 @@ def _limit(request: Request) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (request.cpu_s, request.cpu_s))
     if request.cpu_count is not None:
         allowed = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, allowed[: max(1, request.cpu_count)])
+        # Sandboxes side by side begin at different processors.
+        first = os.getpid() % len(allowed)
+        turned = allowed[first:] + allowed[:first]
+        os.sched_setaffinity(0, turned[: max(1, request.cpu_count)])
     # When the machine runs out of memory, the play should go before its supervisor.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")
