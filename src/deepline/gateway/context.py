@@ -4,7 +4,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 import attrs
 import trio
@@ -36,8 +36,12 @@ Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 
-Probe: TypeAlias = Callable[[], Awaitable[None]]
-"""Asks whether the store can be reached; raises when not. The caller bounds the wait."""
+class Probe(Protocol):
+    """Asks whether the store can be reached; raises when not. The caller bounds the wait."""
+
+    async def __call__(self) -> None:
+        """Return if the store answers."""
+        ...
 
 
 @attrs.frozen(kw_only=True)

@@ -80,7 +80,7 @@ async def claimed(gateway: Deployment) -> Fresh:
             lease=timedelta(seconds=60),
             quantity=1,
             org_limit=10,
-            placement_keys=["backend:"],
+            placement_keys=["backend:local"],
         )
     )
     assert isinstance(fresh, Fresh)

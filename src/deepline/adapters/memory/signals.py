@@ -50,7 +50,7 @@ class MemorySignals(Port):
             raise Refused("signal_quota", f"a run may have {self.quota} unclaimed signals")
         rows.append(
             SignalRow(
-                signal_id=signal_id or f"signal-{self.world.new_id()}",
+                signal_id=signal_id or self.world.new_secret(),
                 event_key=signal.event_key,
                 boundary_id=signal.boundary_id,
                 payload=signal.payload,
