@@ -6,11 +6,13 @@ import zipfile
 from functools import partial
 from pathlib import Path
 
+import attrs
 import psycopg
 import pytest
 import trio
 
 from deepline import ApiAddress, ApiClient, SubmitRequest
+from deepline.adapters.memory.telemetry import MemoryTelemetry
 from deepline.adapters.postgres.migrate import SchemaBehind, SchemaNewer
 from deepline.cli.api_keys import create_key
 from deepline.cli.failures import CommandFailed
@@ -206,6 +208,45 @@ async def test_the_controller_delivers_what_nobody_delivered(
     assert "controller_stopped" in text
     for secret in (key, INTERNAL_TOKEN, values["DEEPLINE_SIGNING_KEY"].splitlines()[1]):
         assert secret not in text
+
+
+async def test_a_pooler_without_a_way_past_it_is_mentioned(
+    migrated_database: str,
+) -> None:
+    """Notifications do not pass a pooler; the operator learns that at start (F52)."""
+    telemetry = MemoryTelemetry()
+    through = StoreSettings(dsn=migrated_database, through_pooler=True)
+
+    async with opened_store(through, Limits(), telemetry, who="tests") as store:
+        await store.probe()
+    past = attrs.evolve(through, listen_dsn=migrated_database)
+    async with opened_store(past, Limits(), telemetry, who="tests") as store:
+        await store.probe()
+
+    [event] = telemetry.named("notifications_unavailable")
+    assert "DEEPLINE_POSTGRES_LISTEN" in str(event.fields["advice"])
+
+
+async def test_a_worker_outlives_the_loss_of_its_sessions(
+    migrated_database: str, tmp_path: Path
+) -> None:
+    """Every session is killed, and a moment later the store answers it again (F63)."""
+    port = free_port()
+    values = variables(migrated_database, tmp_path) | {"DEEPLINE_METRICS_PORT": str(port)}
+
+    async with serving(partial(serve_worker, read_worker(values))):
+        await ask_until(f"http://127.0.0.1:{port}/readyz", 200)
+        execute(
+            migrated_database,
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()",
+        )
+        # Two polls, of which the first may meet the dead sessions.
+        await trio.sleep(0.5)
+        await ask_until(f"http://127.0.0.1:{port}/readyz", 200)
+        restarts = (await ask(f"http://127.0.0.1:{port}/metrics")).body
+
+    assert 'deepline_controller_restarts_total{controller="listener"' in restarts
 
 
 async def test_a_controller_is_judged_by_its_waves(migrated_database: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from deepline.adapters.postgres.migrate import migrate
 from deepline.cli.api_keys import ensure_key, new_key
 from deepline.cli.home import Home, kept
 from deepline.cli.settings.parts import SCHEMA, masked
-from deepline.core.environment import BACKEND_VARIABLE
+from deepline.core.environment import BACKEND_VARIABLE, configured_backend
 from deepline.core.model.identity import OrgId
 from deepline.gateway import generate_signing_key
 from deepline.ports.api_keys import ApiKeys
@@ -30,6 +30,7 @@ class Deployment:
     """What the roles of one machine share; the database is up and migrated."""
 
     home: Home
+    backend: str
     dsn: str = attrs.field(repr=masked)
     internal_token: str = attrs.field(repr=masked)
     api_key: str = attrs.field(repr=masked)
@@ -42,6 +43,7 @@ class Deployment:
         """
         return {
             DSN_VARIABLE: self.dsn,
+            BACKEND_VARIABLE: self.backend,
             "DEEPLINE_HOME": str(self.home.path),
             "DEEPLINE_INTERNAL_TOKEN": self.internal_token,
             "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL": url,
@@ -75,6 +77,7 @@ async def _prepared(home: Home, dsn: str, values: Mapping[str, str]) -> Deployme
     kept(home.signing_key, generate_signing_key)
     return Deployment(
         home=home,
+        backend=configured_backend(values),
         dsn=dsn,
         internal_token=kept(home.internal_token, lambda: secrets.token_urlsafe(32)),
         api_key=kept(home.api_key, new_key),

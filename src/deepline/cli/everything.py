@@ -35,20 +35,25 @@ from deepline.runtime.stop import Stop
 
 @attrs.frozen(kw_only=True)
 class Up:
-    """What `deepline up` was asked for; `environment` holds the rest of the settings."""
+    """What `deepline up` was asked for; `environment` holds the rest of the settings.
+
+    Without a `worker` somebody starts workers as processes of their own, with `Ready.variables`.
+    """
 
     home: Home
     host: str
     port: int
     environment: Mapping[str, str] = attrs.field(repr=False)
+    worker: bool = True
 
 
 @attrs.frozen(kw_only=True)
 class Ready:
-    """Where the deployment can be reached, once it can."""
+    """Where the deployment can be reached, once it can, and what its other processes are told."""
 
     url: str
     home: Home
+    variables: Mapping[str, str] = attrs.field(repr=False)
 
 
 Report: TypeAlias = Callable[[Ready], None]
@@ -141,13 +146,19 @@ class _Everything:
                 async with trio.open_nursery() as around_controller:
                     await around_controller.start(controller.serve, controller_stop)
                     async with trio.open_nursery() as around_worker:
-                        await around_worker.start(worker.serve, stop)
+                        if self.up.worker:
+                            await around_worker.start(worker.serve, stop)
                         with announced(self.up.home, self.bound.url):
-                            report(Ready(url=self.bound.url, home=self.up.home))
+                            report(self._ready())
                             await stop.wait()
                     controller_stop.request()
                 gateway_stop.request()
             endpoint.cancel_scope.cancel(reason="everything has stopped")
+
+    def _ready(self) -> Ready:
+        url = self.bound.url
+        variables = self.deployment.role_variables(url)
+        return Ready(url=url, home=self.up.home, variables=variables)
 
     def _gateway(self, outside: Outside) -> Gateway:
         role = self.roles.gateway
