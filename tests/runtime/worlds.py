@@ -20,6 +20,7 @@ from deepline.core.model.result import Completed, RunnerResult
 from deepline.core.model.run import Run
 from deepline.core.model.sandbox import Inspection
 from deepline.core.model.suspension import DetachedSuspension
+from deepline.core.model.why import Why
 from deepline.core.placement import placement_key
 from deepline.core.queues import lane_of_launch
 from deepline.ports.admission import Submission
@@ -116,6 +117,11 @@ class SmallWorld:
             choice = lane_of_launch(launch)
             await self.ports.admission.ensure_lane(choice.lane, choice.release_id)
         await self.ports.admission.submit([submission_of(one, self.limits) for one in launches])
+
+    async def cancel(self, run_id: str) -> None:
+        """Cancel a run as its owner."""
+        why = Why("cancel.requested")
+        await self.ports.terminals.cancel(RunId(run_id), by="owner", reason="enough", why=why)
 
     async def run(self, run_id: str) -> Run:
         """Read a run row."""

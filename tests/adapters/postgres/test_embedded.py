@@ -223,7 +223,7 @@ async def test_pid_file_of_another_boot(cluster: Path) -> None:
     stranger = await trio.lowlevel.open_process(["sleep", "60"], **account.process_options)
     try:
         pid_file(server.data).write_text(
-            f"{stranger.pid}\n{server.data}\n1\n5432\n/tmp\n\n\nready\n"
+            f"{stranger.pid}\n{server.data}\n1\n5432\n/nowhere\n\n\nready\n"
         )
         account.own(pid_file(server.data))
         assert running_postmaster(server.data) is None
