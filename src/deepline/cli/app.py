@@ -17,14 +17,16 @@ _HELP = "Run plays in sandboxes for minutes or hours, and end every run exactly 
 _EPILOGUE = """\
 Examples:
 
+    deepline demo                   see it work, from nothing, in less than a minute
+    deepline run play.py --input rows.csv --output done.csv
     deepline up                     everything on this machine, ready in seconds
     deepline doctor                 what is missing, and what to do about it
     deepline migrate                prepare a Postgres of your own
     deepline keys create --label laptop
 
 Settings come from the environment: docs/operations/settings.md.
-Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused to start,
-4 something outside does not answer, 130 ended by a second signal.
+Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused, 4 something
+outside does not answer, 5 cancelled, 130 ended by a signal before the end.
 Put --debug anywhere to see the traceback of a failure.
 """
 
