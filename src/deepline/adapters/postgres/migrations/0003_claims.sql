@@ -10,16 +10,19 @@ declare
     v_room integer;
     v_admitted uuid[];
 begin
+    if not exists (
+        select from {schema}.runs r
+         where r.lane = p_lane and r.status = 'queued' and r.admitted_at is null)
+    then
+        return;
+    end if;
     execute format(
         'select $2 - count(*) from (
              select from absurd.%I
               where state in (''pending'', ''sleeping'') and available_at <= $1 limit $2) due',
         'r_' || p_lane)
     into v_room using v_now, p_quantity;
-    if v_room <= 0 or not exists (
-        select from {schema}.runs r
-         where r.lane = p_lane and r.status = 'queued' and r.admitted_at is null)
-    then
+    if v_room <= 0 then
         return;
     end if;
     -- One admission of a lane at a time, else two could both fill the last place of a limit.

@@ -16,25 +16,27 @@ create function {schema}.claims_held(p_requests jsonb) returns integer[]
 language plpgsql as $$
 declare
     v_lane text;
-    v_lane_held integer[];
-    v_held integer[] := '{}';
+    v_ids uuid[];
+    v_lane_held text[];
+    v_held text[] := '{}';
 begin
-    for v_lane in
-        select distinct q ->> 'lane' from jsonb_array_elements(p_requests) q
-         where q ->> 'lane' is not null
+    for v_lane, v_ids in
+        select q ->> 'lane', array_agg((q ->> 'engine_run_id')::uuid)
+          from jsonb_array_elements(p_requests) q
+         where q ->> 'lane' is not null group by 1
     loop
+        -- Owners are compared below: this is planned at each call, so it is kept small.
         execute format(
-            'select array_agg(n) from (
-                 select c.n from absurd.%I r
-                   join rows from (jsonb_to_recordset($1) as (
-                            lane text, engine_run_id uuid, owner text))
-                        with ordinality as c(lane, run_id, owner, n)
-                     on c.lane = $2 and r.run_id = c.run_id and r.claimed_by = c.owner
-                  where r.state = ''running'' for update of r) held', 'r_' || v_lane)
-        into v_lane_held using p_requests, v_lane;
-        v_held := v_held || coalesce(v_lane_held, '{}');
+            'select array_agg(run_id || '' '' || claimed_by) from (
+                 select run_id, claimed_by from absurd.%I
+                  where run_id = any ($1) and state = ''running'' for update) running',
+            'r_' || v_lane)
+        into v_lane_held using v_ids;
+        v_held := v_held || v_lane_held;
     end loop;
-    return v_held;
+    return array(
+        select q.n from jsonb_array_elements(p_requests) with ordinality as q(request, n)
+         where (q.request ->> 'engine_run_id') || ' ' || (q.request ->> 'owner') = any (v_held));
 end $$;
 
 -- Ends runs under their fences. Every fact of an end is in this one transaction: the run's
