@@ -42,9 +42,7 @@ def blocks(page: Path) -> Sequence[Block]:
 
 def block(page: Path, language: str, name: str = "") -> str:
     """The text of the first block of that language and name."""
-    return next(
-        one.text for one in blocks(page) if (one.language, one.name) == (language, name)
-    )
+    return next(one.text for one in blocks(page) if (one.language, one.name) == (language, name))
 
 
 def code_spans(text: str) -> Iterator[str]:
