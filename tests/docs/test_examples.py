@@ -25,13 +25,14 @@ from tests.docs.pages import block, code_spans, text_of
 from tests.support.postgres import open_directory
 
 README = ROOT / "README.md"
+EXAMPLES = ROOT / "docs" / "examples.md"
 LIBRARY = ROOT / "docs" / "library.md"
 
 
-def executed(name: str) -> dict[str, Any]:
-    """The names that a Python block of the library's page leaves behind."""
+def executed(name: str, page: Path = LIBRARY) -> dict[str, Any]:
+    """The names that a Python block of a page leaves behind."""
     names: dict[str, Any] = {"__name__": name}
-    exec(block(LIBRARY, "python", name), names)
+    exec(block(page, "python", name), names)
     return names
 
 
@@ -80,6 +81,16 @@ async def test_the_embedded_worker_runs_a_run(migrated_database: str) -> None:
             stop.request()
 
     assert ended == "completed"
+
+
+async def test_the_example_runs_over_a_database(
+    migrated_database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The embedded worker of the examples serves the runs of a real store, as its page shows."""
+    with trio.fail_after(30):
+        await executed("database", EXAMPLES)["over_a_database"](migrated_database, ["ada"])
+
+    assert "Hello Ada!" in capsys.readouterr().out
 
 
 async def test_the_kit_on_the_page_runs(autojump_clock: trio.testing.MockClock) -> None:
