@@ -1,4 +1,4 @@
-"""What recovery finds on Postgres beyond the contract: unreadable rows, lost queues, plans (C37)."""
+"""Recovery on Postgres beyond the contract: unreadable rows, lost queues, plans (C37)."""
 
 import json
 from datetime import timedelta
