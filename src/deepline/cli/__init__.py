@@ -5,5 +5,6 @@ import sys
 
 def main() -> int:
     """Entry of the `deepline` console script; returns the process's exit code."""
-    print("deepline: this version has no commands yet", file=sys.stderr)
-    return 2
+    from deepline.cli.app import run
+
+    return run(sys.argv[1:])

@@ -74,12 +74,15 @@ class ClaimLoop:
     chance: random.Random
     slots: Slots
     last_poll_at: float | None = attrs.field(init=False, default=None)
-    """Trio time of the last claim the store answered; liveness is judged by it (F34)."""
+    """Trio time of the last claim the store answered: whether work is found at all (F34)."""
+    last_turn_at: float | None = attrs.field(init=False, default=None)
+    """Trio time of the last turn of the loop, answered or not: whether the loop lives (F34)."""
 
     async def run(self, stop: Stop, start: Callable[[Prepared, float], None]) -> None:
         """Claim until stopped, handing each prepared run with its claim's time to `start`."""
         failures = 0
         while not stop.requested:
+            self.last_turn_at = trio.current_time()
             if self.slots.free <= 0:
                 with stop.interrupts():
                     await self.slots.woken(self.settings.safety_poll.total_seconds())

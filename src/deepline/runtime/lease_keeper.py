@@ -31,6 +31,8 @@ class Held:
 
     claim: Claim
     scope: trio.CancelScope
+    since: float
+    """Trio time of the claim."""
     cut: str | None = None
     """Why the work was cut, once it was: `lease lost`, `cancelled`, `stopping`."""
 
@@ -48,7 +50,7 @@ class LeaseKeeper:
     def hold(self, claim: Claim, claimed_at: float) -> Iterator[Held]:
         """Work under a claim made at `claimed_at` (Trio time), cut when the claim is lost."""
         with trio.CancelScope(deadline=self._deadline(claimed_at)) as scope:
-            held = Held(claim, scope)
+            held = Held(claim, scope, claimed_at)
             key = (claim.engine_run_id, claim.owner)
             self._held[key] = held
             try:
@@ -70,6 +72,12 @@ class LeaseKeeper:
     def held(self) -> int:
         """How many claims are in hand."""
         return len(self._held)
+
+    @property
+    def oldest_held_s(self) -> float:
+        """How long ago the oldest claim in hand was made; 0 with none in hand."""
+        now = trio.current_time()
+        return max((now - held.since for held in self._held.values()), default=0.0)
 
     async def run(self) -> None:
         """Extend until cancelled. A failed extension is tried again sooner than the next beat."""

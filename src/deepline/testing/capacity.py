@@ -105,7 +105,7 @@ class CapacityContract:
         assert await scene.jobs() == []
 
     async def test_a_bound_operation_is_not_abandoned(self, stores: Stores) -> None:
-        """A sandbox that exists is not forgotten."""
+        """A sandbox that exists is not forgotten, nor its deletion once that is owed."""
         scene = await Scene.on(stores)
         held = await scene.bound(await scene.started())
         assert held.operation is not None
@@ -113,6 +113,7 @@ class CapacityContract:
         await stores.capacity.abandon(held.operation)
 
         await scene.commit(held)
+        await stores.capacity.abandon(held.operation)
         assert len(await scene.jobs()) == 1
 
     async def test_reservations_need_a_live_attempt(self, stores: Stores) -> None:

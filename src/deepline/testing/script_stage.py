@@ -21,7 +21,7 @@ from deepline.core.model.sandbox import Operation
 from deepline.core.model.why import Why
 from deepline.ports.cleanup import CleanupJob
 from deepline.ports.outbox import OutboxLease
-from deepline.testing.scene import PROVIDER, Scene, key_of
+from deepline.testing.scene import Scene, key_of
 from deepline.testing.stores import Stores
 
 RUNS = [RunId(f"run-{number}") for number in range(6)]
@@ -30,16 +30,6 @@ PAUSES = [timedelta(seconds=length) for length in (10, 20, 70, 130)]
 """Multiples of ten seconds; every due time is five seconds off."""
 DELAYS = [timedelta(seconds=length) for length in (5, 15, 25, 95)]
 LEASE = timedelta(seconds=65)
-NOWHERE = Operation(
-    key="operation-of-nobody",
-    token="token-of-nobody",  # noqa: S106 - no secret, no operation
-    name="dl-nobody",
-    provider=PROVIDER,
-    org_id=ORGS[0],
-    run_id=RUNS[0],
-    attempt=1,
-)
-
 Item = TypeVar("Item")
 
 
@@ -51,7 +41,7 @@ class Stage:
     chance: random.Random = attrs.field(factory=lambda: random.Random(0))  # noqa: S311
     claims: list[Claim] = attrs.field(factory=list[Claim])
     refs: list[AttemptRef] = attrs.field(factory=list[AttemptRef])
-    operations: list[Operation] = attrs.field(factory=lambda: [NOWHERE])
+    operations: list[Operation] = attrs.field(factory=list[Operation])
     beats: list[HeartbeatIdentity] = attrs.field(factory=lambda: [NEVER_BEATEN])
     leases: list[OutboxLease] = attrs.field(factory=list[OutboxLease])
     jobs: list[CleanupJob] = attrs.field(factory=list[CleanupJob])
@@ -91,6 +81,13 @@ class Stage:
         if self.refs and self.chance.random() < 0.9:
             return key_of(self.pick(self.refs))
         return AttemptKey(self.run(), 9)
+
+    def newest_operation(self, ref: AttemptRef) -> Operation | None:
+        """The newest operation that was reserved for an attempt."""
+        for operation in reversed(self.operations):
+            if (operation.run_id, operation.attempt) == (ref.run_id, ref.attempt):
+                return operation
+        return None
 
     def terminal(self) -> RunnerTerminal:
         """Choose a result."""

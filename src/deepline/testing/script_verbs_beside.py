@@ -87,6 +87,8 @@ async def _reserve(stage: Stage) -> object:
 
 
 async def _abandon(stage: Stage) -> object:
+    if not stage.operations:
+        return NOTHING
     await stage.stores.capacity.abandon(stage.pick(stage.operations))
     return "done"
 

@@ -79,8 +79,9 @@ async def _read(stage: Stage) -> object:
 async def _bind(stage: Stage) -> object:
     if not stage.refs:
         return NOTHING
-    ref, operation = stage.pick(stage.refs), stage.pick(stage.operations)
-    if (operation.run_id, operation.attempt) != (ref.run_id, ref.attempt):
+    ref = stage.pick(stage.refs)
+    operation = stage.newest_operation(ref)
+    if operation is None:
         return NOTHING
     sandbox = SandboxRef(provider=PROVIDER, sandbox_id=_sandbox_id(ref))
     suspension = await _detached(stage, ref)

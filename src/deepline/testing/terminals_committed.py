@@ -114,7 +114,10 @@ class CommittedTerminalsContract:
         for stranger in strangers:
             refused = expect(await scene.commit(stranger), NotCommitted)
             assert refused.status is RunStatus.RUNNING
-        gone = Held(ref=attrs.evolve(ref, run_id=RunId("run-unknown")), claim=claim)
+        unknown = RunId("run-unknown")
+        gone = Held(
+            ref=attrs.evolve(ref, run_id=unknown), claim=attrs.evolve(claim, run_id=unknown)
+        )
         assert expect(await scene.commit(gone), NotCommitted).status is None
 
         assert len(await scene.facts()) == 1

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from deepline.adapters.memory.engine_queue import EngineRun
 from deepline.adapters.memory.fair_admission import admit
 from deepline.adapters.memory.obligations import (
-    oblige,
     oblige_attempt,
+    oblige_late,
     operation_of,
     record_sandbox,
 )
@@ -95,7 +95,7 @@ class MemoryAttempts(Port):
             record_sandbox(self.world, operation, sandbox)
             row = self._running(ref)
             if row is None:
-                oblige(self.world, operation)
+                oblige_late(self.world, operation)
                 return False
             row.suspension, row.updated_at = suspension, self.world.now()
             return True

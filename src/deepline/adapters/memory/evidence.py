@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from deepline.adapters.memory.cleanup import ACCEPTED
 from deepline.adapters.memory.rows import AttemptRow, CleanupJobRow, OutboxRow, RunRow
 from deepline.adapters.memory.world import World
+from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.evidence import (
     AttemptRecord,
     CleanupRecord,
@@ -37,7 +38,6 @@ def of_run(world: World, row: RunRow, run: Run) -> RunEvidence:
 def _attempt(row: AttemptRow) -> AttemptRecord:
     detached = row.suspension if isinstance(row.suspension, DetachedSuspension) else None
     terminal = row.runner_terminal
-    ended = None if row.live else (row.retired_reason or row.status).value
     return AttemptRecord(
         attempt=row.attempt,
         status=row.status.value,
@@ -53,8 +53,16 @@ def _attempt(row: AttemptRow) -> AttemptRecord:
         if terminal is None
         else ("completed" if isinstance(terminal, Completed) else "failed"),
         runner_terminal_at=row.runner_terminal_at,
-        ended_reason=ended,
+        ended_reason=_ended_reason(row),
     )
+
+
+def _ended_reason(row: AttemptRow) -> str | None:
+    if row.live:
+        return None
+    if row.status is AttemptStatus.RETIRED and row.retired_reason is not None:
+        return row.retired_reason.value
+    return row.status.value
 
 
 def _engine(world: World, row: RunRow) -> EngineRecord | None:

@@ -21,8 +21,8 @@ def oblige_attempt(world: World, attempt: AttemptRow) -> None:
             oblige(world, row)
 
 
-def oblige(world: World, row: OperationRow, *, capture_crash: bool = False) -> None:
-    """Owe the deletion of one operation's sandbox; an open obligation learns what is known now."""
+def oblige(world: World, row: OperationRow, *, capture_crash: bool = False) -> CleanupJobRow:
+    """Owe the deletion of one operation's sandbox; an obligation that exists stays as it is."""
     operation = row.operation
     row.state = "deleting"
     job = world.cleanup_jobs.get(operation.key)
@@ -40,11 +40,19 @@ def oblige(world: World, row: OperationRow, *, capture_crash: bool = False) -> N
             due_at=world.now(),
             created_at=world.now(),
         )
-        world.cleanup_jobs[operation.key] = job
-    if job.done_at is not None or job.sandbox_id != row.sandbox_id:
-        job.sandbox_id, job.routing_domain = row.sandbox_id, row.routing_domain
-        job.due_at, job.done_at = world.now(), None
+        world.cleanup_jobs[operation.key] = world.open_cleanup[job.job_id] = job
     job.capture_crash = job.capture_crash or capture_crash
+    return job
+
+
+def oblige_late(world: World, row: OperationRow) -> None:
+    """Owe the deletion of a sandbox that came to light late, even if a search by name had ended.
+
+    Its attempt was over for its maker when it was recorded (C64, I50).
+    """
+    job = oblige(world, row)
+    job.sandbox_id, job.routing_domain = row.sandbox_id, row.routing_domain
+    job.due_at, job.done_at = world.now(), None
     world.open_cleanup[job.job_id] = job
 
 
@@ -53,7 +61,7 @@ def record_sandbox(world: World, row: OperationRow, sandbox: SandboxRef) -> None
     row.sandbox_id, row.routing_domain = sandbox.sandbox_id, sandbox.routing_domain
     row.bound_at = row.bound_at or world.now()
     if row.state != "deleting":
-        row.state = "bound"
+        row.state, row.gone_at = "bound", None
     add_usage(world, row)
 
 

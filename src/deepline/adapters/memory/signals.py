@@ -50,25 +50,24 @@ class MemorySignals(Port):
             raise Refused("signal_quota", f"a run may have {self.quota} unclaimed signals")
         rows.append(
             SignalRow(
-                signal_id=signal_id or f"signal-{self.world.new_id()}",
+                signal_id=signal_id or self.world.new_secret(),
                 event_key=signal.event_key,
                 boundary_id=signal.boundary_id,
                 payload=signal.payload,
             )
         )
-        if self._is_awaited(run, signal):
+        if self._is_awaited(run):
             self.world.wake_run(run)
         return True
 
-    def _is_awaited(self, run: RunRow, signal: Signal) -> bool:
+    def _is_awaited(self, run: RunRow) -> bool:
+        """Does the run wait for a signal that is here now?"""
         attempt = self.world.newest_attempt(run)
         if attempt is None or attempt.status is not AttemptStatus.WAITING:
             return False
         waiting_for = attempt.suspension
-        return (
-            isinstance(waiting_for, EventSuspension)
-            and waiting_for.event_key == signal.event_key
-            and signal.boundary_id in (None, waiting_for.boundary_id)
+        return isinstance(waiting_for, EventSuspension) and has_signal_for(
+            self.world, run.run_id, waiting_for.event_key, waiting_for.boundary_id
         )
 
     async def take(self, run_id: RunId, event_key: str, boundary_id: str) -> Signal | None:

@@ -1,0 +1,97 @@
+"""Metrics that code counts and observes by name: their help, labels and buckets (C58, C62).
+
+A name that stands here has its HELP and TYPE from the start. One that does not is taken as it
+comes, so that a consumer's own ports can count; its labels are those of its first use.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+
+SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+LAUNCH_READS = "deepline_absurd_runtime_launch_reads_total"
+LAUNCH_READ_DURATION = "deepline_absurd_runtime_launch_read_duration_milliseconds_total"
+
+
+@attrs.frozen(kw_only=True)
+class Family:
+    """One metric. `scheduler` ones carry the base labels; `buckets` makes it a histogram."""
+
+    name: str
+    text: str
+    labels: Sequence[str] = ()
+    scheduler: bool = False
+    buckets: Sequence[float] | None = None
+
+
+KNOWN: Sequence[Family] = (
+    Family(
+        name=LAUNCH_READS,
+        text="Reads of launches, by who read and what was found.",
+        labels=("caller", "launch_release_id", "outcome"),
+        scheduler=True,
+    ),
+    Family(
+        name=LAUNCH_READ_DURATION,
+        text="Time spent reading launches, in milliseconds.",
+        labels=("caller", "launch_release_id"),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_run_terminals_total",
+        text="Runs ended by this process, by status.",
+        labels=("status",),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_deferrals_total",
+        text="Runs put back without spending an engine attempt, by reason.",
+        labels=("reason",),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_controller_restarts_total",
+        text="Restarts of a part of this process after a failure.",
+        labels=("controller",),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_dispatch_requests_dropped_total",
+        text="Immediate deliveries left to the projector because too many waited.",
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_lease_extension_seconds",
+        text="How long one extension of all held leases took.",
+        scheduler=True,
+        buckets=SECONDS,
+    ),
+    Family(
+        name="deepline_gateway_requests_total",
+        text="Requests answered, by route template and status.",
+        labels=("method", "route", "status"),
+    ),
+    Family(
+        name="deepline_gateway_request_seconds",
+        text="How long requests took.",
+        labels=("route",),
+        buckets=SECONDS,
+    ),
+    Family(
+        name="deepline_events_total",
+        text="Events logged, by name; lines that pacing held back are counted too.",
+        labels=("level", "event"),
+    ),
+)
+
+
+def counter_name(name: str) -> str:
+    """The exposed name of a counter that code calls `name`."""
+    full = name if name.startswith("deepline_") else f"deepline_{name}"
+    return full if full.endswith("_total") else f"{full}_total"
+
+
+def histogram_name(name: str) -> str:
+    """The exposed name of a histogram; a trailing unit `_s` is written out."""
+    full = name if name.startswith("deepline_") else f"deepline_{name}"
+    return f"{full.removesuffix('_s')}_seconds" if full.endswith("_s") else full

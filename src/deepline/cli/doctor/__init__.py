@@ -1,0 +1,1 @@
+"""`deepline doctor`: what a deployment needs, checked one thing at a time."""

@@ -1,0 +1,1 @@
+"""The roles of a deployment: each serves until it is asked to stop."""

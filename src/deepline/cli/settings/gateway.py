@@ -1,0 +1,102 @@
+"""What a gateway must know before it starts. It alone holds the signing key (I45)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from deepline.cli.settings.parts import (
+    ProcessSettings,
+    StoreSettings,
+    masked,
+    read_limits,
+    read_process,
+    read_store,
+)
+from deepline.cli.settings.reading import Reader
+from deepline.core.environment import configured_backend
+from deepline.core.limits import Limits
+
+PORT = 8400
+TOKEN_MIN = 16
+_PEM_END = "-----END PRIVATE KEY-----"
+_EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - names it, does not bind it
+
+
+@attrs.frozen(kw_only=True)
+class GatewayRole:
+    """One gateway process. `public_url` `None` is the address it listens on."""
+
+    process: ProcessSettings
+    store: StoreSettings
+    limits: Limits
+    host: str = "127.0.0.1"
+    port: int = PORT
+    public_url: str | None = None
+    internal_token: str = attrs.field(repr=masked)
+    signing_keys: Sequence[str] = attrs.field(repr=masked)
+    backend: str
+    placement_policy_id: str | None = None
+    release_id: str | None = None
+    queue_suffix: str | None = None
+    allow_test_faults: bool = False
+
+
+def read_gateway(values: Mapping[str, str]) -> GatewayRole:
+    """Read everything a gateway needs. Raises `SettingsRefused`, naming all that is wrong."""
+    reader = Reader(values)
+    host = reader.text("DEEPLINE_GATEWAY_HOST") or "127.0.0.1"
+    public_url = reader.url("DEEPLINE_PUBLIC_URL", reader.text("DEEPLINE_PUBLIC_URL"))
+    if host in _EVERYWHERE and public_url is None:
+        reader.wrong(
+            "DEEPLINE_PUBLIC_URL must say how workers and runners reach a gateway that listens "
+            "on every address"
+        )
+    role = GatewayRole(
+        process=read_process(reader),
+        store=read_store(reader),
+        limits=read_limits(reader),
+        host=host,
+        port=reader.whole("DEEPLINE_GATEWAY_PORT", PORT, least=0, most=65_535),
+        public_url=public_url,
+        internal_token=_internal_token(reader),
+        signing_keys=_signing_keys(reader),
+        backend=configured_backend(values),
+        placement_policy_id=reader.text("DEEPLINE_PLACEMENT_POLICY"),
+        release_id=reader.text("DEEPLINE_RELEASE_ID"),
+        queue_suffix=reader.text("DEEPLINE_QUEUE_SUFFIX"),
+        allow_test_faults=reader.switch("DEEPLINE_ALLOW_TEST_FAULTS"),
+    )
+    reader.check()
+    return role
+
+
+def split_keys(text: str) -> tuple[str, ...]:
+    """The keys of one text, newest first, so that they rotate without a refused token."""
+    parts = text.replace("\\n", "\n").split(_PEM_END)[:-1]
+    return tuple(f"{part.strip()}\n{_PEM_END}\n" for part in parts)
+
+
+def _internal_token(reader: Reader) -> str:
+    token = reader.required("DEEPLINE_INTERNAL_TOKEN")
+    if token and len(token) < TOKEN_MIN:
+        reader.invalid("DEEPLINE_INTERNAL_TOKEN", f"must have at least {TOKEN_MIN} characters")
+    return token
+
+
+def _signing_keys(reader: Reader) -> Sequence[str]:
+    text, path = reader.text("DEEPLINE_SIGNING_KEY"), reader.text("DEEPLINE_SIGNING_KEY_FILE")
+    name = "DEEPLINE_SIGNING_KEY" if text else "DEEPLINE_SIGNING_KEY_FILE"
+    if not text and path:
+        try:
+            text = Path(path).read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            reader.invalid(name, "must name a file of keys that this process may read")
+            return ()
+    if not text:
+        reader.missing("DEEPLINE_SIGNING_KEY")
+        return ()
+    keys = split_keys(text)
+    if not keys:
+        reader.invalid(name, "must hold Ed25519 private keys in PEM form")
+    return keys

@@ -1,0 +1,75 @@
+"""Every environment variable that an operator's command reads, in one table.
+
+Reading one that does not stand here is a mistake that a test finds, and so is one that
+docs/operations/settings.md does not explain.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Variable:
+    """One variable. `default` is what an unset one means, in words; `None` where it is required.
+
+    `secret` values are never shown.
+    """
+
+    name: str
+    default: str | None
+    secret: bool = False
+
+
+def _required(name: str, *, secret: bool = False) -> Variable:
+    return Variable(name=name, default=None, secret=secret)
+
+
+def _optional(name: str, default: str, *, secret: bool = False) -> Variable:
+    return Variable(name=name, default=default, secret=secret)
+
+
+VARIABLES: Sequence[Variable] = (
+    _required("WORKFLOW_RUNTIME_POSTGRES", secret=True),
+    _optional("DEEPLINE_POSTGRES_LISTEN", "as WORKFLOW_RUNTIME_POSTGRES", secret=True),
+    _optional("DEEPLINE_POSTGRES_POOLER", "no"),
+    _optional("DEEPLINE_POSTGRES_CONNECTIONS", "10"),
+    _optional("DEEPLINE_SCHEMA", "deepline"),
+    _required("DEEPLINE_INTERNAL_TOKEN", secret=True),
+    _required("DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL"),
+    _optional("DEEPLINE_PLAY_RUNNER_BACKEND", "daytona"),
+    _optional("DEEPLINE_WORKER_NAME", "the host's name"),
+    _optional("DEEPLINE_WORKER_SLOTS", "10"),
+    _optional("DEEPLINE_ORG_LIMIT", "1000"),
+    _optional("DEEPLINE_RELEASE_ID", "none"),
+    _optional("DEEPLINE_QUEUE_SUFFIX", "none"),
+    _optional("DEEPLINE_LOCAL_ISOLATION", "prefer"),
+    _optional("DEEPLINE_FRONT_DOOR_BYPASS_SECRET", "none", secret=True),
+    _optional("DEEPLINE_GATEWAY_HOST", "127.0.0.1"),
+    _optional("DEEPLINE_GATEWAY_PORT", "8400"),
+    _optional("DEEPLINE_PUBLIC_URL", "the address it listens on"),
+    _optional("DEEPLINE_SIGNING_KEY", "the file", secret=True),
+    _optional("DEEPLINE_SIGNING_KEY_FILE", "none"),
+    _optional("DEEPLINE_PLACEMENT_POLICY", "none"),
+    _optional("DEEPLINE_ALLOW_TEST_FAULTS", "no"),
+    _optional("DEEPLINE_METRICS_HOST", "127.0.0.1"),
+    _optional("DEEPLINE_METRICS_PORT", "none"),
+    _optional("DEEPLINE_LOG_LEVEL", "info"),
+    _optional("DEEPLINE_LOG_FORMAT", "auto"),
+    _optional("DEEPLINE_ENV", "development"),
+    _optional("NODE_ENV", "none"),
+    _optional("DEEPLINE_HOME", "a directory of the user's"),
+    _optional("DEEPLINE_API_URL", "what deepline up wrote"),
+    _optional("DEEPLINE_API_KEY", "what deepline up wrote", secret=True),
+    _optional("RUNTIME_CLAIM_LEASE_SECONDS", "60"),
+    _optional("RUNTIME_CLAIM_HEARTBEAT_DIVISOR", "4"),
+    _optional("ABSURD_PLAY_RUN_MAX_ATTEMPTS", "5"),
+    _optional("ATTEMPT_EXECUTOR_TOKEN_MINT_TIMEOUT_MS", "30000"),
+    _optional("ABSURD_EXECUTOR_TOKEN_OUTAGE_MAX_MS", "600000"),
+    _optional("ABSURD_EXECUTOR_TOKEN_OUTAGE_DEFER_SECONDS", "5"),
+    _optional("ABSURD_SANDBOX_GC_TIMEOUT_MS", "15000"),
+    _optional("DEEPLINE_DRAIN_SECONDS", "30"),
+    _optional("DEEPLINE_DETACHED_CEILING_SECONDS", "21600"),
+)
+
+BY_NAME: Mapping[str, Variable] = {variable.name: variable for variable in VARIABLES}

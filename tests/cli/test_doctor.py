@@ -1,0 +1,221 @@
+"""`deepline doctor`, `migrate` and `keys`: what is broken is found, with what to do."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+
+from deepline.cli.doctor.database import _version
+from deepline.cli.doctor.examination import examine
+from deepline.cli.doctor.findings import Finding, State, bounded
+from deepline.cli.home import Home, replace
+from deepline.gateway import generate_signing_key
+from tests.cli.commands import deepline as command
+from tests.cli.deployments import free_port, serving_gateway, variables
+from tests.cli.test_roles import NEWER, api_key, execute
+
+pytestmark = pytest.mark.postgres
+
+
+def states(found: Sequence[Finding]) -> dict[str, State]:
+    """The state of each check."""
+    return {finding.check: finding.state for finding in found}
+
+
+def remedy(found: Sequence[Finding], check: str) -> str:
+    """What one broken check says to do."""
+    [finding] = [finding for finding in found if finding.check == check]
+    assert finding.state is State.BROKEN
+    assert finding.remedy is not None
+    return finding.remedy
+
+
+async def test_a_whole_deployment_is_well(migrated_database: str, tmp_path: Path) -> None:
+    """Everything that is checked can be well, and each check ran."""
+    values = variables(migrated_database, tmp_path)
+    async with serving_gateway(values) as url:
+        found = await examine(
+            values
+            | {
+                "DEEPLINE_API_URL": url,
+                "DEEPLINE_API_KEY": await api_key(migrated_database),
+                "DEEPLINE_LOCAL_ISOLATION": "none",
+            }
+        )
+
+    assert states(found) == dict.fromkeys(
+        (
+            "worker",
+            "gateway",
+            "controller",
+            "directory",
+            "database",
+            "clock",
+            "schema",
+            "internal token",
+            "API key",
+            "signing key",
+            "provider",
+            "isolation",
+        ),
+        State.OK,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "says"),
+    [
+        ({"DEEPLINE_INTERNAL_TOKEN": "another-token-of-somebody"}, "internal token", "same"),
+        ({"DEEPLINE_API_KEY": "dlk_of_nobody"}, "API key", "deepline keys create"),
+        ({"DEEPLINE_SIGNING_KEY": generate_signing_key()}, "signing key", "same"),
+        ({"DEEPLINE_PLAY_RUNNER_BACKEND": "moon"}, "provider", "choose one of"),
+        ({"DEEPLINE_PLAY_RUNNER_BACKEND": "modal"}, "provider", "BACKEND=local"),
+        ({"DEEPLINE_HOME": __file__}, "directory", "DEEPLINE_HOME"),
+    ],
+)
+async def test_one_broken_thing_is_found_and_the_rest_is_still_looked_at(
+    changes: dict[str, str],
+    check: str,
+    says: str,
+    migrated_database: str,
+    tmp_path: Path,
+) -> None:
+    """Each breakage is on its own line with its remedy."""
+    values = variables(migrated_database, tmp_path)
+    async with serving_gateway(values) as url:
+        found = await examine(values | {"DEEPLINE_API_URL": url} | changes)
+
+    assert says in remedy(found, check)
+    assert states(found)["database"] is State.OK
+    assert states(found)["gateway"] in {State.OK, State.ADVICE}
+
+
+async def test_a_schema_that_is_behind_or_ahead_has_its_remedy(
+    database: str, migrated_database: str, tmp_path: Path
+) -> None:
+    """Behind is mended here, ahead on this machine's release."""
+    behind = await examine(variables(database, tmp_path))
+    execute(migrated_database, NEWER)
+    ahead = await examine(variables(migrated_database, tmp_path))
+
+    assert remedy(behind, "schema") == "run `deepline migrate`"
+    assert "upgrade" in remedy(ahead, "schema")
+
+
+async def test_a_database_that_is_away_hides_only_what_lies_in_it(tmp_path: Path) -> None:
+    """The remedy names the variable, and neither line the password."""
+    dsn = f"postgresql://me:hunter2@127.0.0.1:{free_port()}/x"
+
+    found = await examine(variables(dsn, tmp_path))
+
+    assert "WORKFLOW_RUNTIME_POSTGRES" in remedy(found, "database")
+    assert states(found)["schema"] is State.SKIPPED
+    assert states(found)["provider"] is State.OK
+    assert "hunter2" not in repr(found)
+
+
+async def test_a_machine_without_anything_is_told_how_to_begin(tmp_path: Path) -> None:
+    """Nothing is set and nothing was started; looking makes nothing."""
+    home = tmp_path / "home"
+
+    found = await examine({"DEEPLINE_HOME": str(home)})
+
+    assert "deepline up" in remedy(found, "database")
+    assert "deepline up" in remedy(found, "gateway")
+    assert not home.exists()
+
+
+async def test_a_gateway_that_is_gone_is_broken(migrated_database: str, tmp_path: Path) -> None:
+    """An address that `deepline up` left behind when it was killed is not believed."""
+    home = Home(tmp_path)
+    replace(home.address, f"http://127.0.0.1:{free_port()}")
+    values = variables(migrated_database, tmp_path)
+    del values["DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL"]
+
+    found = await examine(values)
+
+    address = [finding for finding in found if finding.check == "gateway"][-1]
+    assert address.state is State.BROKEN
+    assert "`deepline gateway`" in str(address.remedy)
+    assert states(found)["API key"] is State.SKIPPED
+
+
+async def test_what_does_not_answer_in_time_is_broken(autojump_clock: object) -> None:
+    """A check that hangs is a finding and not a hanging command."""
+
+    async def look() -> Sequence[Finding]:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    [finding] = await bounded("thing", look, "mend it")
+
+    assert (finding.state, finding.remedy) == (State.BROKEN, "mend it")
+
+
+@pytest.mark.parametrize(("number", "state"), [(130_012, State.BROKEN), (140_000, State.OK)])
+def test_old_servers_are_refused(number: int, state: State) -> None:
+    """Postgres 14 is the oldest."""
+    assert _version(number, 1.0).state is state
+
+
+@pytest.mark.processes
+def test_the_command_answers_people_and_programs(migrated_database: str, tmp_path: Path) -> None:
+    """Lines without colours in a pipe, JSON on request, 1 when something is broken."""
+    values = variables(migrated_database, tmp_path)
+
+    shown = command("doctor", extra=values)
+    parsed = command("doctor", "--json", extra=values)
+
+    assert shown.returncode == parsed.returncode == 1
+    assert "\x1b" not in shown.stdout
+    assert "→ start one with" in shown.stdout
+    found = {one["check"]: one for one in json.loads(parsed.stdout)["findings"]}
+    assert found["database"]["state"] == "ok"
+    assert found["gateway"]["state"] == "broken"
+    assert found["gateway"]["remedy"]
+
+
+@pytest.mark.processes
+def test_migrate_and_keys_from_the_command_line(database: str, tmp_path: Path) -> None:
+    """What an operator does on the first day; a key is shown once and then only by its id."""
+    values = {"WORKFLOW_RUNTIME_POSTGRES": database, "DEEPLINE_HOME": str(tmp_path)}
+
+    early = command("keys", "list", extra=values)
+    first, again = command("migrate", extra=values), command("migrate", extra=values)
+    made = command("keys", "create", "--label", "laptop", "--org", "acme", extra=values)
+    key_id, key = made.stdout.split()
+    listed = command("keys", "list", "--org", "acme", extra=values)
+    revoked = command("keys", "revoke", key_id, extra=values)
+    unknown = command("keys", "revoke", "nobody", extra=values)
+    after = command("keys", "list", extra=values)
+
+    assert early.returncode == 3
+    assert "run `deepline migrate`" in early.stderr
+    assert "applied 0001, 0002" in first.stdout
+    assert "already up to date" in again.stdout
+    assert key.startswith("dlk_")
+    assert key not in listed.stdout
+    assert listed.stdout.split()[0] == key_id
+    assert {"active", "acme", "laptop"} <= set(listed.stdout.split())
+    assert revoked.returncode == 0
+    assert unknown.returncode == 3
+    assert "revoked" in after.stdout
+    with psycopg.connect(database) as connection:
+        stored = connection.execute("select key_hash from deepline.api_keys").fetchall()
+    assert key not in str(stored)
+
+
+@pytest.mark.processes
+def test_migrate_leaves_a_newer_schema_alone(migrated_database: str) -> None:
+    """One line, code 3, and what the newer release wrote is still there."""
+    execute(migrated_database, NEWER)
+
+    refused = command("migrate", extra={"WORKFLOW_RUNTIME_POSTGRES": migrated_database})
+
+    assert refused.returncode == 3
+    assert "upgrade deepline-runtime" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert execute(migrated_database, "select max(number) from deepline.migrations") == [(9999,)]
