@@ -284,7 +284,7 @@ def test_a_suspension_handed_in_is_parked_on(
     assert isinstance(found.park, ParkUntil)
     assert found.park.at == deadline
     assert found.park.checkpoint == Checkpoint(state={"n": 2})
-    assert found.park.why.rule == rule
+    assert found.why.rule == rule
 
 
 def test_a_suspension_handed_in_beats_the_ceiling() -> None:

@@ -81,6 +81,11 @@ class ParkAs:
     suspension: Suspension
     park: ParkUntil | ProbeAt
 
+    @property
+    def why(self) -> Why:
+        """The reason of the park."""
+        return self.park.why
+
 
 Park: TypeAlias = ParkUntil | ProbeAt
 AfterWake: TypeAlias = Settle | Resume | ParkUntil | ProbeAt | ParkAs | Arbitrate

@@ -113,7 +113,9 @@ class MemoryRecovery(Port):
     def _overdue_since(self, row: AttemptRow, lease: timedelta) -> datetime | None:
         """When the attempt's runner ran out of time, if somebody should end it for that now."""
         now = self.world.now()
-        if not isinstance(row.suspension, DetachedSuspension) or now < row.suspension.ceiling_at:
+        if not isinstance(row.suspension, DetachedSuspension) or row.pending is not None:
+            return None
+        if now < row.suspension.ceiling_at:
             return None
         if row.status is AttemptStatus.RUNNING and row.updated_at > now - lease:
             return None

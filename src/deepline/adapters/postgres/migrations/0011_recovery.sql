@@ -60,7 +60,7 @@ $$;
 -- for a whole lease.
 create function {schema}.is_overdue(a {schema}.attempts, p_lease interval) returns boolean
 language sql stable as $$
-    select {schema}.ceiling_ms(a.suspension) <= {schema}.now_ms()
+    select {schema}.ceiling_ms(a.suspension) <= {schema}.now_ms() and a.pending is null
        and (a.status = 'waiting'
             or a.status = 'running' and a.updated_at <= absurd.current_time() - p_lease)
 $$;
