@@ -34,7 +34,7 @@ language sql stable as $$
         'heartbeat_identity', {schema}.heartbeat_identity(a.heartbeat_at, a.heartbeat_seq),
         'heartbeat_at', {schema}.iso(a.heartbeat_at), 'created_at', {schema}.iso(a.created_at),
         'suspension', a.suspension, 'checkpoint', a.checkpoint, 'silence', a.silence,
-        'runner_terminal', a.runner_terminal,
+        'runner_terminal', a.runner_terminal, 'pending', a.pending,
         'outage_started_at', {schema}.iso(a.outage_started_at))
 $$;
 
@@ -119,6 +119,22 @@ begin
         'r_' || p_lane)
     into v_held using p_engine_run_id, p_owner;
     return coalesce(v_held, false);
+end $$;
+
+-- Will nobody ever claim the task of a run? The caller holds the lock of the run's row.
+create function {schema}.task_is_over(p_lane text, p_task_id uuid) returns boolean
+language plpgsql as $$
+declare
+    v_over boolean;
+begin
+    if not {schema}.task_exists(p_lane, p_task_id) then
+        return true;
+    end if;
+    execute format(
+        'select state in (''completed'', ''failed'', ''cancelled'') from absurd.%I
+          where task_id = $1', 't_' || p_lane)
+    into v_over using p_task_id;
+    return v_over;
 end $$;
 
 create function {schema}.task_exists(p_lane text, p_task_id uuid) returns boolean

@@ -189,9 +189,11 @@ begin
     begun as (
         insert into {schema}.attempts as a (
             run_id, attempt, lease_token, status, engine_attempt, worker, claim_owner,
-            outage_started_at, created_at, updated_at)
+            outage_started_at, checkpoint, created_at, updated_at)
         select f.run_id, f.attempt + 1, gen_random_uuid()::text, 'running', f.engine_attempt,
-               p_worker, p_owner, f.outage_started_at, v_now, v_now
+               p_worker, p_owner, f.outage_started_at,
+               -- What a play was answered before it was resumed goes on with it; a proof does not.
+               (f.newest).checkpoint - 'detachedRunnerSilenceConfirmation', v_now, v_now
           from found f where f.kind = 'fresh'
         returning a),
     running as (
