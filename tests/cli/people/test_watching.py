@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from deepline.adapters.http.api_client import ApiAddress, ApiClient
 from deepline.cli.exit_codes import ExitCode
@@ -75,7 +76,6 @@ async def test_an_unknown_run_ends_the_watching() -> None:
             await Watch(run_id=RUN, persistence=persistence, report=Told()).until_ended()
 
 
-@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize(
     "failure",
     [
@@ -85,7 +85,9 @@ async def test_an_unknown_run_ends_the_watching() -> None:
     ],
     ids=["unavailable", "unknown", "full"],
 )
-async def test_an_outage_is_told_once_and_outlasted(failure: Exception) -> None:
+async def test_an_outage_is_told_once_and_outlasted(
+    failure: Exception, autojump_clock: MockClock
+) -> None:
     """However often the gateway fails, it is said once that it is away and once that it is back."""
     told = Told()
     tries = 0
@@ -103,20 +105,19 @@ async def test_an_outage_is_told_once_and_outlasted(failure: Exception) -> None:
     assert told.news == [GatewayAway(reason=str(failure)), GatewayBack()]
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_patience_ends() -> None:
+async def test_patience_ends(autojump_clock: MockClock) -> None:
     """An outage that lasts ends the watching with its reason; one that was over counts anew."""
     began = trio.current_time()
-    persistence = Persistence(find=lambda: NOWHERE, report=Told(), patience_s=60)
+    persistence = Persistence(find=lambda: NOWHERE, report=Told(), patience_s=10)
 
     async def sometimes(_: ApiClient) -> None:
-        if trio.current_time() - began < 100:
+        if trio.current_time() - began < 12:
             persistence.reached()
         raise Unavailable("gone")
 
     with pytest.RaisesGroup(Unavailable, allow_unwrapped=True):
         await persistence.do(sometimes)
-    assert 155 < trio.current_time() - began < 180
+    assert 20 < trio.current_time() - began < 30
 
 
 def test_a_gateway_is_found(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`deepline demo`."""
 
 import random
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -103,6 +104,7 @@ def _directory(report: Report, *, keep: bool) -> Iterator[Path]:
         yield path
     finally:
         if keep:
-            report.tell(Note(text=f"kept: `deepline up --data-dir {path}` serves the run again"))
+            shown = shlex.quote(str(path))
+            report.tell(Note(text=f"kept: `deepline up --data-dir {shown}` serves the run again"))
         else:
             shutil.rmtree(path, ignore_errors=True)
