@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from deepline.core.model.attempt import AttemptStatus
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.claim import Exhausted, Fresh, Wake
 from deepline.core.model.identity import RunId
 from deepline.core.model.result import Failed
@@ -93,7 +94,7 @@ class LostClaimsContract:
         await scene.parked()
         await stores.advance(timedelta(minutes=6))
         held = await scene.wake()
-        assert await stores.attempts.resume(held.ref, held.claim)
+        assert await stores.attempts.resume(held.ref, held.claim, Checkpoint())
         await scene.lose_claim()
 
         (prepared,) = await scene.claim()

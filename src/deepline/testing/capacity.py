@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import trio
 
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.identity import OrgId, RunId
 from deepline.ports.capacity import OperationState, Reservation
 from deepline.ports.cleanup import JobDone
@@ -131,7 +132,7 @@ class CapacityContract:
         await scene.park(held, scene.asleep(held))
         await stores.advance(LATER)
         woken = await scene.wake()
-        assert await stores.attempts.resume(woken.ref, woken.claim)
+        assert await stores.attempts.resume(woken.ref, woken.claim, Checkpoint())
 
         pending = await self._reserve(scene, woken)
         (job,) = await scene.jobs()
