@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version as installed_version
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from deepline.cli.catalogue import ENTRIES, GROUPS, NAMES
 from deepline.cli.exit_codes import ExitCode
@@ -45,6 +45,8 @@ def make_app(named: str | None = None) -> App:
         help_format="plaintext" if named is None else "markdown",
         version=version,
         result_action="return_value",
+        # What is on by saying so needs no option that turns it off.
+        default_parameter=Parameter(negative=()),
     )
     groups = {name: Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
     for entry in ENTRIES:
