@@ -3,54 +3,18 @@
 from pathlib import Path
 from typing import Annotated
 
-import attrs
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from deepline.cli.people.conduct import conduct, conduct_at_once
 from deepline.cli.people.endings import Wanted
-from deepline.cli.people.gateways import find_gateway
-from deepline.cli.people.looking import Look
 from deepline.cli.people.output_files import check_target
 from deepline.cli.people.reports import open_report
-from deepline.cli.settings.reading import environment
+from deepline.cli.people.where import HERE, Where
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 
 app = App(name="runs", help="List, show, follow and cancel runs.")
-
-
-@Parameter(name="*")
-@attrs.frozen(kw_only=True)
-class Where:
-    """Which gateway to ask, and how to print what it says.
-
-    Parameters
-    ----------
-    url
-        Where the gateway is. [default: DEEPLINE_API_URL, else what `deepline up` wrote]
-    api_key
-        The key to it. [default: DEEPLINE_API_KEY, else what `deepline up` wrote]
-    data_dir
-        The directory of `deepline up`. [default: DEEPLINE_HOME]
-    json
-        Print JSON objects, one a line, and nothing else.
-    """
-
-    url: str | None = None
-    api_key: str | None = attrs.field(default=None, repr=False)
-    data_dir: Path | None = None
-    json: bool = False
-
-    def look(self) -> Look:
-        """Ready to ask."""
-        gateway = find_gateway(
-            environment(), url=self.url, api_key=self.api_key, data_dir=self.data_dir
-        )
-        return Look(gateway=gateway, json=self.json)
-
-
-HERE = Where()
 
 
 @app.command(name="list")
