@@ -5,18 +5,17 @@ from pathlib import Path
 from deepline.cli.exit_codes import ExitCode
 from deepline.cli.people.conduct import conduct
 from deepline.cli.people.options import (
-    HERE,
     NOTHING_GIVEN,
     NOTHING_KEPT,
     USUAL_TERMS,
     Given,
     Kept,
     Terms,
-    Where,
 )
 from deepline.cli.people.reports import Report, open_report
 from deepline.cli.people.running import Errand
 from deepline.cli.people.submitting import Order, packed
+from deepline.cli.people.where import HERE, Where
 from deepline.cli.settings.reading import environment
 from deepline.runtime.stop import Stop
 

@@ -6,8 +6,9 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from deepline.cli.people.conduct import conduct, conduct_at_once
-from deepline.cli.people.options import HERE, NOTHING_KEPT, Kept, Where
+from deepline.cli.people.options import NOTHING_KEPT, Kept
 from deepline.cli.people.reports import open_report
+from deepline.cli.people.where import HERE, Where
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 

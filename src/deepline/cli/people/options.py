@@ -1,4 +1,4 @@
-"""Options that several commands share, in groups; each group makes what the command needs of it."""
+"""Options of commands, in groups; each group makes what the command needs of it."""
 
 import random
 from datetime import timedelta
@@ -12,46 +12,10 @@ from deepline.cli.exit_codes import ExitCode
 from deepline.cli.failures import CommandFailed
 from deepline.cli.people.durations import parse_length
 from deepline.cli.people.endings import Wanted
-from deepline.cli.people.gateways import Gateway, find_gateway
 from deepline.cli.people.input_files import Format, PlayInput, read_input
-from deepline.cli.people.looking import Look
 from deepline.cli.people.output_files import check_target
 from deepline.cli.people.submitting import fresh_run_id
-from deepline.cli.settings.reading import environment
 from deepline.core.model.identity import RunId
-
-
-@Parameter(name="*")
-@attrs.frozen(kw_only=True)
-class Where:
-    """Which gateway to ask, and how to print what it says.
-
-    Parameters
-    ----------
-    url
-        Where the gateway is. [default: DEEPLINE_API_URL, else what `deepline up` wrote]
-    api_key
-        The key to it. [default: DEEPLINE_API_KEY, else what `deepline up` wrote]
-    data_dir
-        The directory of `deepline up`. [default: DEEPLINE_HOME]
-    json
-        Print JSON objects, one a line, and nothing else.
-    """
-
-    url: str | None = None
-    api_key: str | None = attrs.field(default=None, repr=False)
-    data_dir: Path | None = None
-    json: bool = False
-
-    def gateway(self) -> Gateway:
-        """The gateway that is meant."""
-        return find_gateway(
-            environment(), url=self.url, api_key=self.api_key, data_dir=self.data_dir
-        )
-
-    def look(self) -> Look:
-        """Ready to ask it."""
-        return Look(gateway=self.gateway(), json=self.json)
 
 
 @Parameter(name="*")
@@ -145,7 +109,6 @@ class Terms:
             raise CommandFailed(str(error), ExitCode.USAGE) from None
 
 
-HERE = Where()
 NOTHING_GIVEN = Given()
 NOTHING_KEPT = Kept()
 USUAL_TERMS = Terms()
