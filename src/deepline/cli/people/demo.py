@@ -51,6 +51,7 @@ class HalfWay:
 
     report: Report
     reached: trio.Event = attrs.field(factory=trio.Event)
+    middle: told.Progressed | None = None
     latest: told.Progressed | None = None
 
     def tell(self, news: News) -> None:
@@ -58,7 +59,8 @@ class HalfWay:
         self.report.tell(news)
         if isinstance(news, told.Progressed) and news.total is not None:
             self.latest = news
-            if news.done * 2 >= news.total:
+            if news.done * 2 >= news.total and self.middle is None:
+                self.middle = news
                 self.reached.set()
 
 
@@ -139,8 +141,9 @@ class Demo:
     ) -> None:
         first = await self._start_worker(ready, workers)
         await self._until_killed(first, half_way)
-        at = half_way.latest
+        at, last_seen = half_way.middle, half_way.latest
         assert at is not None
+        assert last_seen is not None
         total = at.total or 0
         self.report.tell(
             told.WorkerKilled(
@@ -148,7 +151,7 @@ class Demo:
             )
         )
         await trio.sleep(ALONE_S)
-        more = half_way.latest.done - at.done if half_way.latest is not None else 0
+        more = half_way.latest.done - last_seen.done
         self._say(
             f"{more:,} more rows were done while there was no worker at all: the play runs "
             "detached in its sandbox, and keeps its rows itself"
