@@ -1,4 +1,4 @@
-"""Steps find their rows by keys, however a session came by its plans (0011_plans.sql)."""
+"""Steps find their rows by keys, however a session came by its plans (0012_plans.sql)."""
 
 from collections.abc import Mapping
 
