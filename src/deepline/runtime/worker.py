@@ -21,6 +21,7 @@ from deepline.runtime.claim_loop import ClaimLoop, ClaimSettings, Slots
 from deepline.runtime.claim_work import ClaimWork
 from deepline.runtime.cleanup_controller import CleanupController
 from deepline.runtime.context import Context, Placement
+from deepline.runtime.controller_role import Controllers, Duty
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.lease_keeper import LeaseKeeper
 from deepline.runtime.outbox_projector import OutboxProjector
@@ -28,6 +29,7 @@ from deepline.runtime.persistence import Persistence
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL, keep_running
 from deepline.runtime.worker_ports import WorkerPorts
+from deepline.runtime.worker_recovery import recovery_of
 
 BASE_LANE = Lane("runs")
 
@@ -42,7 +44,9 @@ class WorkerSettings:
 
     `name` must be unique per process start (F16). `slots` runs at most at a time, `org_limit` of
     one organisation on the lane. `project_outbox` also runs the durable projector here, which is
-    the controller's duty where there is one.
+    the controller's duty where there is one; so are `recover_overdue` and `reap_stranded`, which
+    look after every lane (C03.3). What was left unsettled on its own lane a worker settles anyway,
+    given the ports for it.
     """
 
     name: str
@@ -54,6 +58,8 @@ class WorkerSettings:
     org_limit: int = 1_000
     limits: Limits = attrs.field(factory=Limits)
     project_outbox: bool = False
+    recover_overdue: bool = False
+    reap_stranded: bool = False
     production: bool = False
 
     def check(self) -> None:
@@ -82,6 +88,7 @@ class Worker:
     _slots: Slots = attrs.field(init=False)
     _context: Context = attrs.field(init=False)
     _work: ClaimWork = attrs.field(init=False)
+    _recovery: Controllers | None = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Check the settings and wire the parts. Raises `BadConfiguration`."""
@@ -118,6 +125,18 @@ class Worker:
             production=settings.production,
         )
         self._work = ClaimWork(self._context)
+        self._recovery = self._wire_recovery()
+
+    def _wire_recovery(self) -> Controllers | None:
+        asked = {
+            Duty.OVERDUE: self.settings.recover_overdue,
+            Duty.STRANDED: self.settings.reap_stranded,
+        }
+        duties = [duty for duty, wanted in asked.items() if wanted]
+        try:
+            return recovery_of(self._context, self.settings.lane, duties, self.chance)
+        except LookupError as error:
+            raise BadConfiguration(str(error)) from error
 
     def _dispatcher(self) -> Dispatcher | None:
         if self.ports.ledger is None:
@@ -149,7 +168,9 @@ class Worker:
         async with trio.open_nursery() as outer:
             outer.start_soon(self._kept, "lease keeper", self.keeper.run)
             async with trio.open_nursery() as controllers:
-                self._start_controllers(controllers)
+                self._start_controllers(controllers, stop)
+                if self._recovery is not None:
+                    await self._recovery.recover_first()
                 task_status.started()
                 await self._claim_and_drain(stop)
                 controllers.cancel_scope.cancel(reason="stopping")
@@ -173,7 +194,7 @@ class Worker:
         finally:
             self._slots.release()
 
-    def _start_controllers(self, nursery: trio.Nursery) -> None:
+    def _start_controllers(self, nursery: trio.Nursery, stop: Stop) -> None:
         nursery.start_soon(self._kept, "listener", self._listen)
         if self.ports.providers:
             nursery.start_soon(self._kept, "cleanup", self._context.cleanup.run)
@@ -188,6 +209,8 @@ class Worker:
                     limits=self.settings.limits,
                 )
                 nursery.start_soon(self._kept, "outbox projector", projector.run)
+        if self._recovery is not None:
+            nursery.start_soon(self._recovery.run_duties, stop)
 
     async def _kept(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         await keep_running(name, run, telemetry=self.ports.telemetry, chance=self.chance)
@@ -216,5 +239,5 @@ class Worker:
             lane=settings.lane,
             drainExit=False,
             laneAdoption=False,
-            overdueDetachedRunnerRecovery=False,
+            overdueDetachedRunnerRecovery=settings.recover_overdue,
         )
