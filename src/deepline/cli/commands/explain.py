@@ -1,7 +1,7 @@
 """`deepline explain`."""
 
-from deepline.cli.commands.runs import HERE, Where
 from deepline.cli.people.conduct import conduct_at_once
+from deepline.cli.people.where import HERE, Where
 from deepline.core.model.identity import RunId
 
 

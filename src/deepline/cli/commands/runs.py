@@ -1,56 +1,18 @@
 """`deepline runs`: the runs that there are."""
 
-from pathlib import Path
 from typing import Annotated
 
-import attrs
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from deepline.cli.people.conduct import conduct, conduct_at_once
-from deepline.cli.people.endings import Wanted
-from deepline.cli.people.gateways import find_gateway
-from deepline.cli.people.looking import Look
-from deepline.cli.people.output_files import check_target
+from deepline.cli.people.options import NOTHING_KEPT, Kept
 from deepline.cli.people.reports import open_report
-from deepline.cli.settings.reading import environment
+from deepline.cli.people.where import HERE, Where
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 
 app = App(name="runs", help="List, show, follow and cancel runs.")
-
-
-@Parameter(name="*")
-@attrs.frozen(kw_only=True)
-class Where:
-    """Which gateway to ask, and how to print what it says.
-
-    Parameters
-    ----------
-    url
-        Where the gateway is. [default: DEEPLINE_API_URL, else what `deepline up` wrote]
-    api_key
-        The key to it. [default: DEEPLINE_API_KEY, else what `deepline up` wrote]
-    data_dir
-        The directory of `deepline up`. [default: DEEPLINE_HOME]
-    json
-        Print JSON objects, one a line, and nothing else.
-    """
-
-    url: str | None = None
-    api_key: str | None = attrs.field(default=None, repr=False)
-    data_dir: Path | None = None
-    json: bool = False
-
-    def look(self) -> Look:
-        """Ready to ask."""
-        gateway = find_gateway(
-            environment(), url=self.url, api_key=self.api_key, data_dir=self.data_dir
-        )
-        return Look(gateway=gateway, json=self.json)
-
-
-HERE = Where()
 
 
 @app.command(name="list")
@@ -81,9 +43,7 @@ def show(
     run_id: str,
     /,
     *,
-    output: Path | None = None,
-    sheet: str | None = None,
-    keep_formulas: bool = False,
+    kept: Kept = NOTHING_KEPT,
     where: Where = HERE,
 ) -> int:
     """Show one run: how it stands, its result, its sheets, the end of its log.
@@ -92,18 +52,9 @@ def show(
     ----------
     run_id
         As `deepline runs list` shows it.
-    output
-        Write the run's rows there, as CSV; a name that ends in .json takes the play's result.
-    sheet
-        Which sheet to write, for a play with several.
-    keep_formulas
-        Leave cells as they are, also those that a spreadsheet would run as a formula.
     """
     look = where.look()
-    wanted = None
-    if output is not None:
-        target = check_target(output, None)
-        wanted = Wanted(target=target, sheet=sheet, keep_formulas=keep_formulas)
+    wanted = kept.wanted(None, ())
     with open_report(json=where.json) as report:
         return conduct_at_once(lambda: look.show(RunId(run_id), report, wanted))
 
