@@ -1,4 +1,4 @@
-"""Fixtures and settings that every test shares."""
+"""Settings and fixtures that every test shares."""
 
 from collections.abc import Iterator
 
@@ -12,6 +12,13 @@ settings.register_profile(
     "deepline", settings.get_profile(settings.get_current_profile_name()), deadline=None
 )
 settings.load_profile("deepline")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs the database, so that `-m 'not postgres'` leaves it out."""
+    for item in items:
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.postgres)
 
 
 @pytest.fixture(scope="session")

@@ -21,18 +21,27 @@ def memory_stores() -> Stores:
         world.queue.cancel(run.task_id)
         run.task_id = None
 
+    async def end_task(run_id: RunId, state: str) -> None:
+        task_id = world.runs[run_id].task_id
+        assert task_id is not None
+        world.queue.cancel(task_id)
+        world.queue.tasks[task_id].state = world.queue.tasks[task_id].current.state = state
+
     return Stores(
         admission=ports.admission,
         api_keys=ports.api_keys,
         attempts=ports.attempts,
         capacity=ports.capacity,
         cleanup=ports.cleanup,
+        crash_diagnostics=ports.crash_diagnostics,
+        dead_letters=ports.dead_letters,
         engine=ports.engine,
         lanes=ports.lanes,
         launches=ports.launches,
         liveness=ports.liveness,
         outbox=ports.outbox,
         receipts=ports.receipts,
+        recovery=ports.recovery,
         run_events=ports.run_events,
         runs=ports.runs,
         sheets=ports.sheets,
@@ -41,4 +50,5 @@ def memory_stores() -> Stores:
         usage=ports.usage,
         advance=advance,
         lose_task=lose_task,
+        end_task=end_task,
     )

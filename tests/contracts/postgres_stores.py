@@ -40,6 +40,10 @@ async def postgres_stores(dsn: str) -> AsyncIterator[Stores]:
         async with pool.lease() as connection:
             await _lose_task(connection, run_id)
 
+    async def end_task(run_id: RunId, state: str) -> None:
+        async with pool.lease() as connection:
+            await _end_task(connection, run_id, state)
+
     async with (
         ConnectionPool.to(settings, PoolSettings(size=6)) as pool,
         open_store(pool, listening=settings) as store,
@@ -50,12 +54,15 @@ async def postgres_stores(dsn: str) -> AsyncIterator[Stores]:
             attempts=store.attempts,
             capacity=store.capacity,
             cleanup=store.cleanup,
+            crash_diagnostics=store.crash_diagnostics,
+            dead_letters=store.dead_letters,
             engine=store.engine,
             lanes=store.lanes,
             launches=store.launches,
             liveness=store.liveness,
             outbox=store.outbox,
             receipts=store.receipts,
+            recovery=store.recovery,
             run_events=store.run_events,
             runs=store.runs,
             sheets=store.sheets,
@@ -64,6 +71,7 @@ async def postgres_stores(dsn: str) -> AsyncIterator[Stores]:
             usage=store.usage,
             advance=advance,
             lose_task=lose_task,
+            end_task=end_task,
         )
 
 
@@ -78,14 +86,35 @@ async def _lose_task(
     connection: psycopg.AsyncConnection[tuple[object, ...]], run_id: RunId
 ) -> None:
     """Take the engine's rows of a run away, as only damage can."""
+    lane, task_id = await _task_of(connection, run_id)
+    for table in (f"r_{lane}", f"t_{lane}"):
+        await connection.execute(
+            sql.SQL("delete from {} where task_id = %s").format(sql.Identifier("absurd", table)),
+            [task_id],
+        )
+
+
+async def _end_task(
+    connection: psycopg.AsyncConnection[tuple[object, ...]], run_id: RunId, state: str
+) -> None:
+    """End the engine's task beside the run, as only a bug or an operator can."""
+    lane, task_id = await _task_of(connection, run_id)
+    for table in (f"r_{lane}", f"t_{lane}"):
+        await connection.execute(
+            sql.SQL("update {} set state = %s where task_id = %s").format(
+                sql.Identifier("absurd", table)
+            ),
+            [state, task_id],
+        )
+
+
+async def _task_of(
+    connection: psycopg.AsyncConnection[tuple[object, ...]], run_id: RunId
+) -> tuple[object, object]:
     [row] = await (
         await connection.execute(
             "select lane, task_id from deepline.runs where run_id = %s", [run_id]
         )
     ).fetchall()
     lane, task_id = row
-    for table in (f"r_{lane}", f"t_{lane}"):
-        await connection.execute(
-            sql.SQL("delete from {} where task_id = %s").format(sql.Identifier("absurd", table)),
-            [task_id],
-        )
+    return lane, task_id

@@ -8,12 +8,15 @@ from deepline.testing import (
     AttemptsContract,
     CapacityContract,
     CleanupContract,
+    CrashDiagnosticsContract,
+    DeadLettersContract,
     EngineContract,
     LanesContract,
     LaunchesContract,
     LivenessContract,
     OutboxContract,
     ReceiptsContract,
+    RecoveryContract,
     RunEventsContract,
     RunsContract,
     SheetsContract,
@@ -51,6 +54,14 @@ class TestCleanup(CleanupContract):
     pass
 
 
+class TestCrashDiagnostics(CrashDiagnosticsContract):
+    pass
+
+
+class TestDeadLetters(DeadLettersContract):
+    pass
+
+
 class TestEngine(EngineContract):
     pass
 
@@ -72,6 +83,10 @@ class TestOutbox(OutboxContract):
 
 
 class TestReceipts(ReceiptsContract):
+    pass
+
+
+class TestRecovery(RecoveryContract):
     pass
 
 

@@ -10,12 +10,15 @@ from deepline.testing import (
     AttemptsContract,
     CapacityContract,
     CleanupContract,
+    CrashDiagnosticsContract,
+    DeadLettersContract,
     EngineContract,
     LanesContract,
     LaunchesContract,
     LivenessContract,
     OutboxContract,
     ReceiptsContract,
+    RecoveryContract,
     RunEventsContract,
     RunsContract,
     SheetsContract,
@@ -54,6 +57,14 @@ class TestCleanup(CleanupContract):
     pass
 
 
+class TestCrashDiagnostics(CrashDiagnosticsContract):
+    pass
+
+
+class TestDeadLetters(DeadLettersContract):
+    pass
+
+
 class TestEngine(EngineContract):
     pass
 
@@ -75,6 +86,10 @@ class TestOutbox(OutboxContract):
 
 
 class TestReceipts(ReceiptsContract):
+    pass
+
+
+class TestRecovery(RecoveryContract):
     pass
 
 

@@ -75,6 +75,8 @@ EXPECTED = [
     "retire_for_outage: LostFence",
     "retire_for_outage: OutageExhausted",
     "retire_for_outage: Retired",
+    "suspend: SuspensionRefused",
+    "suspend: SuspensionStored",
     "signal: False",
     "signal: True",
     "signal: refused run_ended",

@@ -7,7 +7,7 @@ from deepline.core.model.attempt import Attempt, AttemptStatus
 from deepline.core.model.checkpoint import Checkpoint, SilenceProof, SilenceWatch
 from deepline.core.model.heartbeat import NEVER_BEATEN, HeartbeatIdentity, Liveness
 from deepline.core.model.identity import AttemptKey, AttemptRef, LeaseToken, RunId
-from deepline.core.model.result import Completed, Failed, RunnerTerminal
+from deepline.core.model.result import Completed, Failed, RunnerTerminal, Suspended
 from deepline.core.model.suspension import DetachedSuspension, Suspension
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -75,6 +75,7 @@ def parked(
     checkpoint: Checkpoint | None = None,
     silence: SilenceWatch | None = None,
     terminal: RunnerTerminal | None = None,
+    pending: Suspended | None = None,
 ) -> Attempt:
     """A waiting attempt as its row stands."""
     return Attempt(
@@ -88,4 +89,5 @@ def parked(
         checkpoint=Checkpoint() if checkpoint is None else checkpoint,
         silence=silence,
         runner_terminal=terminal,
+        pending=pending,
     )

@@ -454,6 +454,25 @@ def test_fence_on_never_beaten_is_a_fence() -> None:
     assert isinstance(found, Resuspend)
 
 
+@pytest.mark.parametrize("offer", [LOST, AT_CEILING], ids=["lost", "ceiling"])
+def test_a_suspension_handed_in_first_beats_a_verdict(offer: OfferVerdict) -> None:
+    """A verdict refused for a suspension leaves the run parked, to be parked on that (C29)."""
+    found = after_refused_write(offer, None, liveness_exists=True, suspended=True)
+
+    assert isinstance(found, Resuspend)
+    assert found.why.rule == "arbitration.suspended_first"
+
+
+def test_a_suspension_handed_in_during_the_inspection_is_no_death() -> None:
+    """The sandbox is gone since its play was suspended, so nothing is lost (C29)."""
+    again = attrs.evolve(look(), suspended=True)
+
+    found = after_inspection(facts(silence=proof(SILENT)), GONE, again)
+
+    assert isinstance(found, Resuspend)
+    assert found.why.rule == "arbitration.suspended_meanwhile"
+
+
 def test_contradiction_says_what_happened() -> None:
     """The error of a contradiction names the arbitration."""
     found = after_refused_write(AT_CEILING, None, liveness_exists=False)

@@ -16,6 +16,7 @@ from deepline.core.heartbeats import (
     identity,
     judge_beat,
     judge_offer,
+    judge_suspension,
     push_settings,
 )
 from deepline.core.model.attempt import AttemptStatus
@@ -28,7 +29,8 @@ from deepline.core.model.heartbeat import (
 )
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
-from tests.core.parked import START
+from deepline.core.model.suspension import EventSuspension, SleepSuspension, Suspension
+from tests.core.parked import START, at, suspension
 
 FIRST = HeartbeatIdentity("beat#1")
 ALIVE = AttemptState(
@@ -40,6 +42,11 @@ ALIVE = AttemptState(
 STORED = attrs.evolve(ALIVE, terminal_stored=True)
 RETIRED = attrs.evolve(ALIVE, attempt=AttemptStatus.RETIRED)
 CANCELLED = attrs.evolve(ALIVE, run=RunStatus.CANCELLED)
+SLEEP = SleepSuspension(boundary_id="b-1", runner_attempt=2, wake_at=at(50))
+EVENT = EventSuspension(boundary_id="b-1", runner_attempt=2, event_key="approved")
+WORKING = attrs.evolve(ALIVE, waits_for=suspension())
+HANDED_IN = attrs.evolve(WORKING, pending=SLEEP)
+ASLEEP = attrs.evolve(ALIVE, waits_for=SLEEP)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +63,12 @@ CANCELLED = attrs.evolve(ALIVE, run=RunStatus.CANCELLED)
         pytest.param(RETIRED, Refuse, "beat.attempt_over", id="C34-2-retired"),
         pytest.param(CANCELLED, Refuse, "beat.attempt_over", id="C34-2-run-over"),
         pytest.param(None, Refuse, "beat.attempt_unknown", id="C34-2-unknown"),
+        pytest.param(WORKING, Accept, "beat.accepted", id="C34-2-runner-at-work"),
+        pytest.param(HANDED_IN, Refuse, "beat.suspended", id="C29-suspension-handed-in"),
+        pytest.param(ASLEEP, Refuse, "beat.suspended", id="C29-asleep"),
+        pytest.param(
+            attrs.evolve(ALIVE, waits_for=EVENT), Refuse, "beat.suspended", id="C29-waiting"
+        ),
     ],
 )
 def test_beat(state: AttemptState | None, kind: type, rule: str) -> None:
@@ -113,11 +126,56 @@ def test_beat(state: AttemptState | None, kind: type, rule: str) -> None:
         pytest.param(CANCELLED, NoFence(), Refuse, "offer.attempt_over", id="Q56-after-cancel"),
         pytest.param(RETIRED, NoFence(), Refuse, "offer.attempt_over", id="Q56-retired"),
         pytest.param(None, NoFence(), Refuse, "offer.attempt_unknown", id="C32-disappeared"),
+        pytest.param(HANDED_IN, NoFence(), Refuse, "offer.suspended", id="C29-suspended-first"),
+        pytest.param(
+            HANDED_IN,
+            ExpectHeartbeat(FIRST),
+            Refuse,
+            "offer.suspended",
+            id="C29-suspended-first-though-fenced",
+        ),
+        pytest.param(ASLEEP, NoFence(), Refuse, "offer.suspended", id="C29-nobody-at-work"),
     ],
 )
 def test_offer(state: AttemptState | None, fence: HeartbeatFence, kind: type, rule: str) -> None:
     """A terminal is stored once, on a live attempt, with the heart as expected."""
     found = judge_offer(state, fence)
+
+    assert type(found) is kind
+    assert found.why.rule == rule
+    if isinstance(found, Refuse):
+        assert found.attempt_exists is (state is not None)
+
+
+@pytest.mark.parametrize(
+    ("state", "handed_in", "kind", "rule"),
+    [
+        pytest.param(WORKING, SLEEP, Accept, "suspend.accepted", id="C29-sleep"),
+        pytest.param(WORKING, EVENT, Accept, "suspend.accepted", id="C29-event"),
+        pytest.param(HANDED_IN, SLEEP, AlreadyStored, "suspend.already_stored", id="C29-again"),
+        pytest.param(
+            ASLEEP, SLEEP, AlreadyStored, "suspend.already_stored", id="C29-again-once-parked"
+        ),
+        pytest.param(HANDED_IN, EVENT, Refuse, "suspend.suspended", id="C29-another-was-first"),
+        pytest.param(ASLEEP, EVENT, Refuse, "suspend.suspended", id="C29-another-is-parked"),
+        pytest.param(
+            WORKING, suspension(), Refuse, "suspend.not_a_pause", id="C29-a-runner-is-no-pause"
+        ),
+        pytest.param(
+            STORED, SLEEP, Refuse, "suspend.terminal_stored", id="I02-a-terminal-was-first"
+        ),
+        pytest.param(RETIRED, SLEEP, Refuse, "suspend.attempt_over", id="Q56-suspend-retired"),
+        pytest.param(
+            CANCELLED, SLEEP, Refuse, "suspend.attempt_over", id="Q56-suspend-after-cancel"
+        ),
+        pytest.param(None, SLEEP, Refuse, "suspend.attempt_unknown", id="C29-unknown"),
+    ],
+)
+def test_suspension(
+    state: AttemptState | None, handed_in: Suspension, kind: type, rule: str
+) -> None:
+    """A suspension is handed in once, by a runner that has not said how it ended."""
+    found = judge_suspension(state, handed_in)
 
     assert type(found) is kind
     assert found.why.rule == rule
@@ -133,6 +191,8 @@ STATES = st.one_of(
         run=st.sampled_from(RunStatus),
         terminal_stored=st.booleans(),
         heartbeat=st.sampled_from([NEVER_BEATEN, FIRST]),
+        waits_for=st.sampled_from([None, SLEEP, EVENT, suspension()]),
+        pending=st.sampled_from([None, SLEEP]),
     ),
 )
 FENCES = st.sampled_from([NoFence(), ExpectHeartbeat(NEVER_BEATEN), ExpectHeartbeat(FIRST)])
@@ -142,11 +202,13 @@ FENCES = st.sampled_from([NoFence(), ExpectHeartbeat(NEVER_BEATEN), ExpectHeartb
 def test_every_push_has_one_answer(state: AttemptState | None, fence: HeartbeatFence) -> None:
     """Any state gives one answer, and an accepted push is never a second or a dead one's."""
     beat, offer = judge_beat(state), judge_offer(state, fence)
+    suspended = judge_suspension(state, EVENT)
 
-    if isinstance(beat, Accept) or isinstance(offer, Accept):
+    if isinstance(beat, Accept) or isinstance(offer, Accept) or isinstance(suspended, Accept):
         assert state is not None
         assert state.is_live
         assert not state.terminal_stored
+        assert not state.is_suspended
     if isinstance(offer, Accept) and isinstance(fence, ExpectHeartbeat):
         assert state is not None
         assert state.heartbeat == fence.identity

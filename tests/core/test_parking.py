@@ -13,19 +13,22 @@ from deepline.core.model.attempt import Attempt
 from deepline.core.model.checkpoint import Checkpoint, SilenceWatch
 from deepline.core.model.heartbeat import Liveness
 from deepline.core.model.json_value import JsonObject
-from deepline.core.model.result import Failed
+from deepline.core.model.result import Failed, Report, Suspended
 from deepline.core.model.suspension import EventSuspension, SleepSuspension
 from deepline.core.model.why import Why
 from deepline.core.parking import (
     RESUMED,
     Arbitrate,
+    ParkAs,
     ParkUntil,
     ProbeAt,
     Resume,
     after_wake,
+    awaited_event,
     base,
     carry_over,
     first_deadline,
+    is_answered,
     park,
 )
 from tests.core.parked import (
@@ -250,6 +253,95 @@ def test_carry_over(stored: JsonObject, reported: JsonObject | None, state: Json
     assert found == Checkpoint(state=state)
 
 
+ANSWERED = Checkpoint(state={"n": 1, RESUMED: {"b-1": {"kind": "sleep"}}})
+
+
+@pytest.mark.parametrize(
+    ("handed_in", "deadline", "rule"),
+    [
+        pytest.param(SLEEP, at(50), "parking.sleep", id="C29-3-sleep"),
+        pytest.param(
+            attrs.evolve(SLEEP, wake_at=at(5)), at(5), "parking.sleep", id="C29-3-sleep-is-over"
+        ),
+        pytest.param(BOUNDED, at(500), "parking.integration_event", id="C29-4-event"),
+    ],
+)
+def test_a_suspension_handed_in_is_parked_on(
+    handed_in: SleepSuspension | EventSuspension, deadline: datetime, rule: str
+) -> None:
+    """What the runner handed in takes the runner's place, with its checkpoint (C29.1)."""
+    attempt = attrs.evolve(
+        parked(suspension(), liveness=HEART, checkpoint=OLD_PROOF, silence=watch(HEART, 3)),
+        pending=Suspended(
+            suspension=handed_in, report=Report(checkpoint=Checkpoint(state={"n": 2}))
+        ),
+    )
+
+    found = after_wake(at(10), attempt, LIMITS)
+
+    assert isinstance(found, ParkAs)
+    assert found.suspension == handed_in
+    assert isinstance(found.park, ParkUntil)
+    assert found.park.at == deadline
+    assert found.park.checkpoint == Checkpoint(state={"n": 2})
+    assert found.why.rule == rule
+
+
+def test_a_suspension_handed_in_beats_the_ceiling() -> None:
+    """The runner was done before its time was up: nothing is left that could expire (I09)."""
+    attempt = attrs.evolve(parked(suspension()), pending=Suspended(suspension=EVENT))
+
+    assert isinstance(after_wake(at(CEILING_S + 1), attempt, LIMITS), ParkAs)
+
+
+def test_a_terminal_beats_a_suspension_handed_in() -> None:
+    """A stored terminal is settled whatever else is stored (I03)."""
+    attempt = attrs.evolve(parked(suspension(), terminal=DONE), pending=Suspended(suspension=EVENT))
+
+    assert isinstance(after_wake(at(1), attempt, LIMITS), Settle)
+
+
+@pytest.mark.parametrize("on", [pytest.param(SLEEP, id="sleep"), pytest.param(BOUNDED, id="event")])
+@pytest.mark.parametrize("seconds", [1, 10_000])
+def test_an_answer_stays_what_it_was(on: SleepSuspension | EventSuspension, seconds: float) -> None:
+    """Who resumed the play and died before its start left the answer; the next one keeps it."""
+    attempt = parked(on, checkpoint=ANSWERED)
+
+    found = after_wake(at(seconds), attempt, LIMITS, {"late": True})
+
+    assert isinstance(found, Resume)
+    assert found.checkpoint == ANSWERED
+    assert found.why.rule == "parking.answered_before"
+
+
+def test_waiting_again_where_it_was_answered_waits_again() -> None:
+    """A play that suspends at a point passed before is not resumed with the old answer."""
+    found = park(at(10), SLEEP, None, ANSWERED, LIMITS)
+
+    assert found.checkpoint == Checkpoint(state={"n": 1, RESUMED: {}})
+    assert not is_answered(parked(SLEEP, checkpoint=found.checkpoint))
+
+
+@pytest.mark.parametrize(
+    ("attempt", "awaited"),
+    [
+        pytest.param(parked(EVENT), EVENT, id="C29-4-awaited"),
+        pytest.param(parked(EVENT, terminal=DONE), None, id="C29-4-over"),
+        pytest.param(parked(EVENT, checkpoint=ANSWERED), None, id="C29-4-answered"),
+        pytest.param(
+            attrs.evolve(parked(EVENT), pending=Suspended(suspension=SLEEP)),
+            None,
+            id="C29-4-handed-in",
+        ),
+        pytest.param(parked(SLEEP), None, id="C29-4-asleep"),
+        pytest.param(parked(suspension()), None, id="C29-4-runner"),
+    ],
+)
+def test_awaited_event(attempt: Attempt, awaited: EventSuspension | None) -> None:
+    """A signal is claimed only by a wake that will hand it to the play (Q52)."""
+    assert awaited_event(attempt) == awaited
+
+
 def test_base_drops_only_the_proof() -> None:
     """The checkpoint base keeps the play's state."""
     assert base(OLD_PROOF) == Checkpoint(state={"n": 1})
@@ -318,9 +410,10 @@ ATTEMPTS = st.builds(
     parked,
     SUSPENSIONS,
     liveness=HEARTS,
-    checkpoint=st.sampled_from([Checkpoint(), OLD_PROOF]),
+    checkpoint=st.sampled_from([Checkpoint(), OLD_PROOF, ANSWERED]),
     silence=WATCHES,
     terminal=st.sampled_from([None, DONE, BROKEN]),
+    pending=st.sampled_from([None, Suspended(suspension=EVENT)]),
 )
 TIMES = st.one_of(st.floats(-10, 9_000), st.just(CEILING_S), st.just(1e7))
 
@@ -332,7 +425,7 @@ def test_every_wake_has_one_next_step(
     """Any row at any time gives exactly one step, and always the same one."""
     found = after_wake(at(seconds), attempt, LIMITS, signal)
 
-    assert isinstance(found, Settle | Resume | ParkUntil | ProbeAt | Arbitrate)
+    assert isinstance(found, Settle | Resume | ParkUntil | ProbeAt | ParkAs | Arbitrate)
     assert found == after_wake(at(seconds), attempt, LIMITS, signal)
 
 
@@ -343,6 +436,8 @@ def test_an_old_proof_never_survives(seconds: float, attempt: Attempt) -> None:
 
     if isinstance(found, Settle):
         return
+    if isinstance(found, ParkAs):
+        found = found.park
     if isinstance(found, Arbitrate) and found.why.rule == "silence.gone":
         assert found.checkpoint.silence_proof == proof(attempt.liveness)
     else:

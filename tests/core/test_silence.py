@@ -69,6 +69,9 @@ def test_cadence_is_a_part_of_the_timeout() -> None:
         pytest.param(HEART, TIMEOUT, at(160), id="C30-deadline-from-heartbeat"),
         pytest.param(beat(None), TIMEOUT, at(60), id="Q16-deadline-from-start"),
         pytest.param(None, TIMEOUT, at(60), id="Q60-deadline-without-liveness"),
+        pytest.param(
+            beat(-3_000), TIMEOUT, at(60), id="Q16-deadline-not-from-an-earlier-runners-heartbeat"
+        ),
         pytest.param(beat(3_590), TIMEOUT, START + CEILING, id="C30-deadline-at-most-ceiling"),
         pytest.param(HEART, timedelta(days=999_999_999), START + CEILING, id="C30-no-overflow"),
     ],

@@ -83,7 +83,7 @@ class Deployment:
                 lease=timedelta(seconds=60),
                 quantity=1,
                 org_limit=100,
-                placement_keys=["backend:local"],
+                placement_keys=["backend:"],
             )
         )
         (fresh,) = claimed
@@ -147,6 +147,15 @@ def bearer(key: str) -> dict[str, str]:
 def internal(token: str = INTERNAL_TOKEN) -> dict[str, str]:
     """Headers of a worker."""
     return {"x-deepline-internal-token": token}
+
+
+async def eventually(holds: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Look again and again until something holds that nothing tells of; the caller bounds it."""
+    while True:
+        answer = holds()
+        if answer if isinstance(answer, bool) else await answer:
+            return
+        await trio.sleep(0.01)
 
 
 def key_of(fresh: Fresh) -> AttemptKey:

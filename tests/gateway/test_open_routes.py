@@ -44,6 +44,16 @@ async def test_ready_when_the_store_answers() -> None:
     assert answer.json() == {"status": "ready"}
 
 
+async def test_a_gateway_that_stops_is_not_ready() -> None:
+    """A proxy in front sends its requests elsewhere while those in hand come to their end."""
+    async with deployed() as gateway:
+        gateway.app.state.draining.set()
+        answer = await gateway.client.get("/readyz")
+
+    assert answer.status_code == 503
+    assert "stopping" in answer.json()["detail"]
+
+
 async def test_metrics_are_rendered_from_what_was_collected() -> None:
     """The metrics route shows the injected exposition and asks no store (I47)."""
     async with deployed() as gateway:
@@ -94,7 +104,7 @@ async def test_answers_carry_security_headers_and_a_request_id() -> None:
 
 
 async def test_a_bug_shows_an_id_and_nothing_else() -> None:
-    """What went wrong inside is in the log under the id that the caller got, never in the answer."""
+    """What went wrong is in the log under the id that the caller got, never in the answer."""
 
     async def probe() -> None:
         await trio.lowlevel.checkpoint()

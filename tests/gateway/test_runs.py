@@ -8,10 +8,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from deepline.core.model.identity import RunId
+from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.result import Failed, Report
-from deepline.gateway import GatewaySettings
+from deepline.gateway import GatewayPorts, GatewaySettings, RunHints
 from tests.gateway.deployment import ALICE, BOB, OPERATOR, Options, bearer, deployed
 
 ONE = "/api/v1/runs/run_1"
@@ -60,15 +60,12 @@ async def test_an_operator_sees_every_run() -> None:
 async def test_a_revoked_key_opens_nothing() -> None:
     """Revoking takes effect with the next request."""
     async with deployed() as gateway:
-        (key,) = await gateway.store.api_keys.all(OPERATOR_ORG)
+        (key,) = await gateway.store.api_keys.all(OrgId("ops"))
         await gateway.store.api_keys.revoke(key.key_id)
         answer = await gateway.client.get("/api/v1/runs", headers=bearer(OPERATOR))
 
     assert answer.status_code == 401
     assert OPERATOR not in answer.text
-
-
-OPERATOR_ORG = "ops"
 
 
 async def test_a_run_is_shown_with_its_result() -> None:
@@ -178,9 +175,11 @@ async def test_a_waiting_client_sees_the_terminal_without_any_hint() -> None:
     def quick(settings: GatewaySettings) -> GatewaySettings:
         return attrs.evolve(settings, observe_poll=timedelta(milliseconds=50))
 
-    async with deployed(Options(settings=quick)) as gateway:
+    def deaf(ports: GatewayPorts) -> GatewayPorts:
+        return attrs.evolve(ports, hints=RunHints())
+
+    async with deployed(Options(settings=quick, ports=deaf)) as gateway:
         fresh = await gateway.start()
-        gateway.hints.poke = lambda _: None  # type: ignore[method-assign]
         with trio.fail_after(5):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(partial(gateway.end, fresh))

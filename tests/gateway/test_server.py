@@ -1,6 +1,7 @@
 """The server: gentle stops, bounded connections, and peers that do not behave."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 
@@ -19,7 +20,15 @@ from deepline.gateway import (
     open_gateway_listeners,
 )
 from deepline.ports.sheets import RowOutcome
-from tests.gateway.deployment import ALICE, Deployment, Options, bearer, deployed, key_of
+from tests.gateway.deployment import (
+    ALICE,
+    Deployment,
+    Options,
+    bearer,
+    deployed,
+    eventually,
+    key_of,
+)
 
 HEARTBEAT = "/api/v1/runner/heartbeat"
 
@@ -54,6 +63,25 @@ async def test_a_port_in_use_is_refused_in_words() -> None:
 
     assert f"127.0.0.1:{port} is in use" in str(refusal.value)
     assert "choose another port" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [
+        pytest.param("localhost", "http://", id="name-of-several-addresses"),
+        pytest.param("0.0.0.0", "http://127.0.0.1:", id="all-addresses"),
+    ],
+)
+async def test_the_port_that_was_bound_is_told(host: str, shown: str) -> None:
+    """Port 0 takes one free port, and the URL leads to it from this machine."""
+    bound = await open_gateway_listeners(host, 0)
+    try:
+        ports = {listener.socket.getsockname()[1] for listener in bound.listeners}
+    finally:
+        await bound.aclose()
+
+    assert bound.url.startswith(shown)
+    assert ports == {int(bound.url.rpartition(":")[2])}
 
 
 async def test_an_address_of_another_machine_is_refused_in_words() -> None:
@@ -157,11 +185,13 @@ async def test_a_write_goes_on_when_its_client_hangs_up() -> None:
                 leaving.cancel()
         await trio.sleep(0.05)
         held.gate.opened.set()
+
+        async def has_beaten() -> bool:
+            liveness = await gateway.store.liveness.read(key_of(fresh))
+            return liveness is not None and liveness.beat_at is not None
+
         with trio.fail_after(5):
-            while (liveness := await gateway.store.liveness.read(key_of(fresh))) is None or (
-                liveness.beat_at is None
-            ):
-                await trio.sleep(0.01)
+            await eventually(has_beaten)
 
 
 async def test_a_write_that_takes_too_long_has_an_unknown_outcome() -> None:
@@ -336,10 +366,8 @@ async def test_garbage_is_answered_and_the_connection_closed(sent: bytes, status
         stream = await connect(gateway)
         async with stream:
             with trio.move_on_after(5):
-                try:
+                with suppress(trio.BrokenResourceError):
                     await stream.send_all(sent)
-                except trio.BrokenResourceError:
-                    pass
             answer = await read_all(stream)
         healthy = await gateway.client.get("/healthz")
 

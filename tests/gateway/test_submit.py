@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from deepline.core.limits import Limits
-from deepline.core.model.identity import AttemptKey, OrgId, RunId
+from deepline.core.model.identity import AttemptKey, OrgId, ReleaseId, RunId
 from deepline.core.model.json_value import Json
 from deepline.core.queues import lane_of_release
 from deepline.gateway import GatewayPorts, GatewaySettings
@@ -24,8 +24,10 @@ from tests.gateway.deployment import (
     Options,
     bearer,
     deployed,
+    eventually,
 )
 
+V7_LANE = lane_of_release(ReleaseId("v7"))
 REQUEST: dict[str, Json] = {"playName": "enrich", "bundleHash": BUNDLE_HASH}
 
 
@@ -42,7 +44,7 @@ async def test_a_submitted_run_is_claimable_when_the_answer_comes() -> None:
     assert receipt.pop("absurdTaskId")
     assert receipt == {
         "runId": "run_1",
-        "queue": lane_of_release("v7"),
+        "queue": V7_LANE,
         "scheduler": "absurd",
         "schedulerSchema": None,
         "absurdReleaseId": "v7",
@@ -152,7 +154,7 @@ async def test_a_request_of_the_wrong_shape_names_the_field(
 ) -> None:
     """What is wrong is said with the field's name, and nothing is written."""
     async with deployed() as gateway:
-        answer = await gateway.submit(**changes)
+        answer = await gateway.submit(ALICE, **changes)
         runs = dict(gateway.world.runs)
 
     assert answer.status_code == 422
@@ -219,7 +221,7 @@ async def test_submitting_tells_the_lane_in_the_log() -> None:
     assert enqueue.fields == {
         "runId": "run_1",
         "orgId": "alice",
-        "queue": lane_of_release("v7"),
+        "queue": V7_LANE,
         "releaseId": "v7",
         "schedulerSchema": None,
         "queueSuffix": "s",
@@ -231,19 +233,19 @@ async def test_submitting_tells_the_lane_in_the_log() -> None:
     ]
     assert phases[0]["queueDepth"] == 0
     assert phases[2]["created"] is True
-    assert phases[2]["queue"] == lane_of_release("v7")
+    assert phases[2]["queue"] == V7_LANE
     assert all(fields["source"] == "server" for fields in phases)
 
 
 async def test_a_missing_task_is_recovered_on_the_stored_lane() -> None:
-    """The submitter asks for another lane; the run keeps the one of its launch (C07.8, Q09, I25)."""
+    """The submitter names another lane; the run keeps that of its launch (C07.8, Q09, I25)."""
     async with deployed() as gateway:
         await gateway.submit(runId="run_1", absurdReleaseId="v7")
         gateway.world.runs[RunId("run_1")].task_id = None
         answer = await gateway.submit(runId="run_1", absurdReleaseId="v8")
 
     assert answer.status_code == 200
-    assert answer.json()["queue"] == lane_of_release("v7")
+    assert answer.json()["queue"] == V7_LANE
     assert answer.json()["absurdReleaseId"] == "v7"
     assert (answer.json()["runCreated"], answer.json()["taskCreated"]) == (False, True)
 
@@ -325,6 +327,7 @@ async def test_the_deployment_says_where_a_run_executes() -> None:
             settings,
             scheduler_schema="preview",
             release_id="v9",
+            runtime_backend="daytona",
             limits=Limits(max_engine_attempts=2),
         )
 
@@ -337,6 +340,8 @@ async def test_the_deployment_says_where_a_run_executes() -> None:
     assert launch is not None
     assert (launch.base_url, launch.org_id) == (gateway.url, "alice")
     assert (launch.scheduler_schema, launch.release_id) == ("preview", "v9")
+    assert launch.runtime_backend == "daytona"
+    assert gateway.world.runs[RunId("run_1")].placement_key == "backend:daytona"
 
 
 async def test_running_again_takes_the_old_launch_and_input() -> None:
@@ -431,14 +436,14 @@ async def test_submits_wait_for_a_permit_in_a_bounded_queue(
             assert answer.json()["retryAfterMs"] == 5_000
         statuses.append(answer.status_code)
 
-    async with deployed(Options(settings=change, ports=slow)) as gateway:
-        async with trio.open_nursery() as nursery:
-            for _ in range(4):
-                nursery.start_soon(submit, gateway)
-            while len(statuses) < 4 - admitted:
-                await trio.sleep(0.01)
-            assert admission.waiting == permits
-            admission.release.set()
+    options = Options(settings=change, ports=slow)
+    async with deployed(options) as gateway, trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(submit, gateway)
+        with trio.fail_after(5):
+            await eventually(lambda: len(statuses) == 4 - admitted)
+        assert admission.waiting == permits
+        admission.release.set()
 
     assert sorted(statuses) == [201] * admitted + [503] * (4 - admitted)
 

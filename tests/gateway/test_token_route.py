@@ -1,6 +1,7 @@
 """The token route: a proof of a live attempt in, a token for that attempt out (C16, Q36, Q41)."""
 
 import random
+from collections.abc import Callable
 from datetime import timedelta
 
 import attrs
@@ -139,7 +140,7 @@ async def test_no_secret_of_the_exchange_is_logged() -> None:
 PROOF = {"runId": "run_1", "attempt": 1, "leaseToken": "lease"}
 
 
-def with_attempts(attempts: object):  # type: ignore[no-untyped-def]
+def with_attempts(attempts: object) -> Callable[[GatewayPorts], GatewayPorts]:
     """Ports whose attempts are others."""
 
     def change(ports: GatewayPorts) -> GatewayPorts:

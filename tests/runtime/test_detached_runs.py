@@ -35,7 +35,7 @@ async def test_a_pushed_terminal_ends_the_run(autojump_clock: trio.testing.MockC
 
 
 async def test_a_vanished_runner_is_lost(autojump_clock: trio.testing.MockClock) -> None:
-    """Silence confirmed and a sandbox proven gone end the run as lost, never retried (C32.9, I11)."""
+    """Silence confirmed and a sandbox proven gone end the run as lost, not retried (C32.9)."""
     life = Life(runs_for=timedelta(seconds=30), exit_code=137)
     world, stop = SandboxWorld(life=life), Stop()
     await world.submit("r1")
@@ -55,7 +55,7 @@ async def test_a_vanished_runner_is_lost(autojump_clock: trio.testing.MockClock)
 
 
 async def test_a_running_sandbox_is_left_alone(autojump_clock: trio.testing.MockClock) -> None:
-    """However long it is silent, a running sandbox gets no verdict before its ceiling (I08, I09)."""
+    """However long it is silent, a running sandbox gets no verdict before its ceiling (I08)."""
     world, stop = SandboxWorld(), Stop()
     await world.submit("r1", ceiling=timedelta(hours=2))
 

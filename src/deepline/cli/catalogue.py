@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import attrs
 
+PLAYS = "Plays"
 SETUP = "One machine"
 ROLES = "Roles of a deployment"
 CARE = "Care"
-GROUPS: Sequence[str] = (SETUP, ROLES, CARE)
+GROUPS: Sequence[str] = (PLAYS, SETUP, ROLES, CARE)
 """In the order in which help shows them."""
 
 COMMANDS_PACKAGE = "deepline.cli.commands"
@@ -32,6 +33,10 @@ def _entry(name: str, group: str, summary: str, function: str | None = None) -> 
 
 
 ENTRIES: Sequence[Entry] = (
+    _entry("run", PLAYS, "Run a play, watch it, and write what came out."),
+    _entry("runs", PLAYS, "List, show, follow and cancel runs.", "app"),
+    _entry("explain", PLAYS, "Say why a run ended so, or why it is not moving."),
+    _entry("demo", SETUP, "Run the example play for real, its worker killed half-way."),
     _entry("up", SETUP, "Run everything on this machine: database, gateway, worker, controller."),
     _entry("worker", ROLES, "Serve one lane of runs."),
     _entry("gateway", ROLES, "Serve people, runners and workers over HTTP."),

@@ -11,4 +11,5 @@ class ExitCode(enum.IntEnum):
     USAGE = 2
     REFUSED = 3
     UNAVAILABLE = 4
+    CANCELLED = 5
     CUT_SHORT = 130

@@ -75,10 +75,11 @@ class ArbitrationFacts:
 
 @attrs.frozen(kw_only=True)
 class SecondLook:
-    """Terminal and liveness as read once more, after the inspection."""
+    """What was read once more, after the inspection: terminal, liveness, a suspension handed in."""
 
     runner_terminal: RunnerTerminal | None
     liveness: Liveness | None
+    suspended: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -190,10 +191,19 @@ def after_accepted_write(offer: OfferVerdict, stored: RunnerTerminal | None) -> 
 
 
 def after_refused_write(
-    offer: OfferVerdict, stored: RunnerTerminal | None, *, liveness_exists: bool
+    offer: OfferVerdict,
+    stored: RunnerTerminal | None,
+    *,
+    liveness_exists: bool,
+    suspended: bool = False,
 ) -> AfterWrite:
-    """The offer was refused; on a live attempt only a heartbeat fence can be the reason."""
+    """The offer was refused: by a heartbeat fence, or for a suspension that was handed in first.
+
+    On a live attempt nothing else can be the reason.
+    """
     evidence: dict[str, Json] = {**offer.why.evidence, "offered_by": offer.why.rule}
+    if suspended and stored is None:
+        return Resuspend(why=Why("arbitration.suspended_first", evidence))
     match offer.fence:
         case NoFence():
             return Contradiction(why=Why("arbitration.attempt_disappeared", evidence))
@@ -215,8 +225,10 @@ def settle_pushed(stored: RunnerTerminal) -> Settle:
 def _doubt(
     facts: ArbitrationFacts, inspection: InspectionEvidence, again: SecondLook
 ) -> str | None:
-    """Rows 6 to 8: the rule that forbids a lost verdict, if any."""
+    """Rows 6 to 8, and a suspension handed in: the rule that forbids a lost verdict, if any."""
     heartbeat = identity_of(facts.liveness)
+    if again.suspended:
+        return "arbitration.suspended_meanwhile"
     if identity_of(again.liveness) != heartbeat:
         return "arbitration.heartbeat_moved"
     if not is_confirmed(facts.checkpoint.silence_proof, facts.suspension, heartbeat):

@@ -1,4 +1,7 @@
-"""What a runner may push: heartbeats and one terminal, accepted by rule (C34, Q51, Q56, I02, I05).
+"""What a runner may push: heartbeats and one end, accepted by rule (C29, C34, Q51, Q56, I02, I05).
+
+A runner's end is a terminal, or a suspension of its play; the first of them stays. From then on
+nobody speaks for the attempt until another runner is bound to it.
 
 Written as pure rules so that every store gives the same answer to the same facts.
 """
@@ -18,24 +21,37 @@ from deepline.core.model.heartbeat import (
 from deepline.core.model.identity import RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.run import RunStatus
+from deepline.core.model.suspension import EventSuspension, SleepSuspension, Suspension
 from deepline.core.model.why import Why
 
+SUSPENDED = "suspended"
+"""Code of a refusal because the play is suspended."""
 LIVE = frozenset({AttemptStatus.RUNNING, AttemptStatus.WAITING})
 
 
 @attrs.frozen(kw_only=True)
 class AttemptState:
-    """An attempt and its run, as the store sees them under its lock."""
+    """An attempt and its run, as the store sees them under its lock.
+
+    `waits_for` is the attempt's stored suspension, `pending` the one its runner handed in.
+    """
 
     attempt: AttemptStatus
     run: RunStatus
     terminal_stored: bool
     heartbeat: HeartbeatIdentity
+    waits_for: Suspension | None = None
+    pending: Suspension | None = None
 
     @property
     def is_live(self) -> bool:
         """True while the attempt is running or waiting and its run has not ended."""
         return self.attempt in LIVE and not self.run.is_terminal
+
+    @property
+    def is_suspended(self) -> bool:
+        """True when the play is suspended, parked or about to be: no runner speaks for it."""
+        return self.pending is not None or isinstance(self.waits_for, _PAUSES)
 
 
 @attrs.frozen
@@ -61,6 +77,8 @@ class Refuse:
     why: Why
 
 
+_PAUSES = (SleepSuspension, EventSuspension)
+
 BeatAnswer: TypeAlias = Accept | Refuse
 OfferAnswer: TypeAlias = Accept | AlreadyStored | Refuse
 
@@ -73,6 +91,8 @@ def judge_beat(state: AttemptState | None) -> BeatAnswer:
         return _refuse("beat", "attempt_over", exists=True)
     if state.terminal_stored:
         return _refuse("beat", "terminal_stored", exists=True)
+    if state.is_suspended:
+        return _refuse("beat", SUSPENDED, exists=True)
     return Accept(Why("beat.accepted"))
 
 
@@ -88,9 +108,31 @@ def judge_offer(state: AttemptState | None, fence: HeartbeatFence) -> OfferAnswe
         return AlreadyStored(Why("offer.already_stored"))
     if not state.is_live:
         return _refuse("offer", "attempt_over", exists=True)
+    if state.is_suspended:
+        return _refuse("offer", SUSPENDED, exists=True)
     if isinstance(fence, ExpectHeartbeat) and fence.identity != state.heartbeat:
         return _refuse("offer", "heartbeat_moved", exists=True)
     return Accept(Why("offer.accepted"))
+
+
+def judge_suspension(state: AttemptState | None, suspension: Suspension) -> OfferAnswer:
+    """A suspension is handed in once, by the runner of a live attempt without a terminal.
+
+    One that waits to be parked, or is parked already, is the answer to a runner that pushes again.
+    """
+    if state is None:
+        return _refuse("suspend", "attempt_unknown", exists=False)
+    if not isinstance(suspension, _PAUSES):
+        return _refuse("suspend", "not_a_pause", exists=True)
+    if not state.is_live:
+        return _refuse("suspend", "attempt_over", exists=True)
+    if state.terminal_stored:
+        return _refuse("suspend", "terminal_stored", exists=True)
+    if state.is_suspended:
+        if suspension in (state.pending, state.waits_for):
+            return AlreadyStored(Why("suspend.already_stored"))
+        return _refuse("suspend", SUSPENDED, exists=True)
+    return Accept(Why("suspend.accepted"))
 
 
 def identity(at: datetime, sequence: int) -> HeartbeatIdentity:

@@ -24,6 +24,7 @@ from deepline.core.model.attempt import Attempt
 from deepline.core.model.checkpoint import Checkpoint, SilenceProof, SilenceWatch
 from deepline.core.model.heartbeat import Liveness
 from deepline.core.model.json_value import Json, JsonObject
+from deepline.core.model.result import Suspended
 from deepline.core.model.suspension import (
     DetachedSuspension,
     EventSuspension,
@@ -73,8 +74,21 @@ class Arbitrate:
     why: Why
 
 
+@attrs.frozen(kw_only=True)
+class ParkAs:
+    """The runner handed in a suspension: park on that one from now on, which holds no sandbox."""
+
+    suspension: Suspension
+    park: ParkUntil | ProbeAt
+
+    @property
+    def why(self) -> Why:
+        """The reason of the park."""
+        return self.park.why
+
+
 Park: TypeAlias = ParkUntil | ProbeAt
-AfterWake: TypeAlias = Settle | Resume | ParkUntil | ProbeAt | Arbitrate
+AfterWake: TypeAlias = Settle | Resume | ParkUntil | ProbeAt | ParkAs | Arbitrate
 
 
 def base(checkpoint: Checkpoint) -> Checkpoint:
@@ -128,10 +142,11 @@ def park(
     """Park a run that was suspended just now, or suspended again by an arbitration.
 
     `because` is the arbitration's reason, kept instead of the plain one. A runner whose heartbeat
-    is overdue already is watched from here on, so that an unproven silence never spins.
+    is overdue already is watched from here on, so that an unproven silence never spins. A play that
+    suspends once more where it was answered before waits once more.
     """
     deadline = first_deadline(suspension, liveness, now, limits)
-    clean = base(checkpoint)
+    clean = _unanswered(base(checkpoint), suspension.boundary_id)
     if isinstance(suspension, DetachedSuspension) and now >= deadline:
         watching = silence.begin(now, suspension, liveness, limits)
         return ProbeAt(
@@ -155,6 +170,10 @@ def after_wake(
     """
     if attempt.runner_terminal is not None:
         return settle_pushed(attempt.runner_terminal)
+    if attempt.pending is not None:
+        return _park_as(now, attempt, attempt.pending, limits)
+    if is_answered(attempt):
+        return _resume_again(attempt)
     match attempt.suspension:
         case DetachedSuspension() as suspension:
             return _after_detached(now, attempt, suspension, limits)
@@ -166,6 +185,40 @@ def after_wake(
             return _after_unreadable(now, attempt, limits)
         case _:
             assert_never(attempt.suspension)
+
+
+def awaited_event(attempt: Attempt) -> EventSuspension | None:
+    """The event whose signal a wake of this attempt should claim; `None` when there is none."""
+    over = attempt.runner_terminal is not None or attempt.pending is not None
+    if over or is_answered(attempt) or not isinstance(attempt.suspension, EventSuspension):
+        return None
+    return attempt.suspension
+
+
+def is_answered(attempt: Attempt) -> bool:
+    """Was the play resumed from this suspension before, by a worker that died before its start?
+
+    The answer stands in the checkpoint then, and stays what it was.
+    """
+    match attempt.suspension:
+        case SleepSuspension(boundary_id=boundary_id) | EventSuspension(boundary_id=boundary_id):
+            return boundary_id in _answers(attempt.checkpoint)
+        case _:
+            return False
+
+
+def _resume_again(attempt: Attempt) -> Resume:
+    return Resume(
+        checkpoint=base(attempt.checkpoint),
+        why=Why("parking.answered_before", {"attempt": attempt.ref.attempt}),
+    )
+
+
+def _park_as(now: datetime, attempt: Attempt, pending: Suspended, limits: Limits) -> ParkAs:
+    """Take over what the runner handed in: its suspension, and its checkpoint over the stored."""
+    checkpoint = carry_over(attempt.checkpoint, pending.report.checkpoint)
+    parked = park(now, pending.suspension, attempt.liveness, checkpoint, limits)
+    return ParkAs(suspension=pending.suspension, park=parked)
 
 
 def _after_detached(
@@ -261,6 +314,14 @@ def _resume(attempt: Attempt, boundary_id: str, answer: JsonObject, rule: str) -
 def _answers(checkpoint: Checkpoint) -> JsonObject:
     answers = checkpoint.state.get(RESUMED)
     return answers if isinstance(answers, Mapping) else {}
+
+
+def _unanswered(checkpoint: Checkpoint, boundary_id: str) -> Checkpoint:
+    answers = _answers(checkpoint)
+    if boundary_id not in answers:
+        return checkpoint
+    others = {name: answer for name, answer in answers.items() if name != boundary_id}
+    return attrs.evolve(checkpoint, state={**checkpoint.state, RESUMED: others})
 
 
 def _parked(suspension: Suspension, until: datetime, liveness: Liveness | None) -> Why:

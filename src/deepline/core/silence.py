@@ -83,10 +83,11 @@ def no_later_than(ceiling_at: datetime, base: datetime, after: timedelta) -> dat
 def stale_at(suspension: DetachedSuspension, liveness: Liveness | None, limits: Limits) -> datetime:
     """When the latest heartbeat stops being fresh, at most the ceiling.
 
-    The start stands in for a runner that never beat (Q16).
+    The start stands in for a runner that never beat (Q16), also where an earlier runner of the
+    same attempt did, before its play was suspended.
     """
     beat_at = None if liveness is None else liveness.beat_at
-    base = suspension.started_at if beat_at is None else beat_at
+    base = max(suspension.started_at, beat_at or suspension.started_at)
     return no_later_than(suspension.ceiling_at, base, heartbeat_timeout(suspension, limits))
 
 

@@ -68,17 +68,19 @@ class Exchange:
         return [*headers, *_SECURITY_HEADERS, (b"x-request-id", self._request_id)]
 
     async def _end(self, message: Message) -> None:
+        if not self._body_read:
+            # The answer goes out first, and a client still sending gets a moment to finish and
+            # read it: closed over unread bytes, a connection is reset and the answer lost with it.
+            await self._send({**message, "more_body": True})
+            with trio.move_on_after(_LINGER_S):
+                await self._discard(_LINGER_BYTES)
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
         if self._body_read:
             await self._send(message)
             return
-        # The answer goes out first, and a client still sending gets a moment to finish and read
-        # it: a connection closed over unread bytes is reset, and the answer may be lost with it.
-        await self._send({**message, "more_body": True})
-        with trio.move_on_after(_LINGER_S):
-            await self._discard(_LINGER_BYTES)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._discard, None)
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self._send(message)
             nursery.cancel_scope.cancel()
 
     async def _discard(self, most: int | None) -> None:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, TypeAlias, TypeVar
 
 import attrs
 import trio
@@ -36,12 +36,8 @@ Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 
-class Probe(Protocol):
-    """Asks whether the store can be reached; raises when not. The caller bounds the wait."""
-
-    async def __call__(self) -> None:
-        """Return if the store answers."""
-        ...
+Probe: TypeAlias = Callable[[], Awaitable[None]]
+"""Asks whether the store can be reached; raises when not. The caller bounds the wait."""
 
 
 @attrs.frozen(kw_only=True)

@@ -40,7 +40,9 @@ class OpenRoutes:
         return json_response({"status": "ok"})
 
     async def ready(self, _: Request) -> Response:
-        """The store answers, so the routes can do their work."""
+        """The store answers, so the routes can do their work; not so while this process stops."""
+        if self._gateway.draining.is_set():
+            raise _not_ready("This gateway is stopping.")
         with trio.move_on_after(_PROBE_S) as scope:
             try:
                 await self._gateway.ports.probe()

@@ -45,7 +45,7 @@ class ServerLimits:
 
 @attrs.frozen
 class BoundListeners:
-    """Open listeners and the URL at which they can be reached."""
+    """Open listeners and a URL at which they can be reached from this machine."""
 
     listeners: Sequence[trio.SocketListener] = attrs.field(repr=False)
     url: str
@@ -62,12 +62,15 @@ async def open_gateway_listeners(host: str, port: int) -> BoundListeners:
         listeners = await trio.open_tcp_listeners(port, host=host, backlog=_BACKLOG)
     except OSError as error:
         raise PortUnavailable(_advice(host, port, error)) from error
-    bound_host, bound_port = listeners[0].socket.getsockname()[:2]
-    shown = f"[{bound_host}]" if ":" in bound_host else bound_host
-    return BoundListeners(listeners, f"http://{shown}:{bound_port}")
+    if port == 0:
+        # A name with several addresses would get another free port for each of them.
+        for spare in listeners[1:]:
+            await spare.aclose()
+        del listeners[1:]
+    return BoundListeners(listeners, _url_of(listeners[0]))
 
 
-async def serve_gateway(
+async def serve_gateway(  # noqa: ASYNC128 - serve_bound reports for it
     app: Starlette,
     host: str,
     port: int,
@@ -118,6 +121,12 @@ async def _until_stopped(shutdown_trigger: Callable[[], Awaitable[None]] | None)
         await trio.sleep_forever()
     else:
         await shutdown_trigger()
+
+
+def _url_of(listener: trio.SocketListener) -> str:
+    host, port = listener.socket.getsockname()[:2]
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - read, not bound
+    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
 
 
 class _Server:

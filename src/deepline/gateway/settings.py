@@ -55,7 +55,8 @@ class GatewaySettings:
     production: bool = False
     allow_test_faults: bool = False
     """Accept the test-fault header in production too (Q26)."""
-    runtime_backend: str = "local"
+    runtime_backend: str | None = None
+    """The backend pinned into launches that name none; `None` lets workers of any claim them."""
     placement_policy_id: str | None = None
     release_id: str | None = None
     queue_suffix: str | None = None

@@ -127,15 +127,19 @@ class Attempts(Protocol):
 
         A waiting attempt may be parked again as it stands. Spends no engine attempt. If a runner
         terminal, another heartbeat than the watched one or a matching signal is stored already,
-        the engine run is due at once. Who waits for a time or an event holds no sandbox: what the
-        attempt had is owed a cleanup in the same commit.
+        the engine run is due at once; also if it is to wait for a runner that has handed in a
+        suspension. Parking on a sleep or an event takes what was handed in over. Who waits for a
+        time or an event holds no sandbox: what the attempt had is owed a cleanup in the same
+        commit.
         """
         ...
 
-    async def resume(self, ref: AttemptRef, claim: Claim) -> bool:
-        """Take a waiting attempt back to running under its own fence (C20, C21.1).
+    async def resume(self, ref: AttemptRef, claim: Claim, checkpoint: Checkpoint) -> bool:
+        """Take a waiting attempt back to running under its own fence (C20, C21.1, C29.2).
 
-        False when nothing was changed: the fence or the claim is lost, or it runs already.
+        The checkpoint, with the answers of the suspension points passed, is stored in the same
+        commit, for the runner that is started next to read. False when nothing was changed: the
+        fence or the claim is lost, or it runs already.
         """
         ...
 
@@ -158,6 +162,8 @@ class Attempts(Protocol):
     ) -> RetireOutcome:
         """Give a fresh attempt up; queue its run again with a cleanup obligation (C54, I13).
 
+        The next attempt begins with this one's checkpoint, so that what a play was answered before
+        it was resumed is not lost.
         With `dependency` the wait for it is counted in the same commit (C53).
         """
         ...

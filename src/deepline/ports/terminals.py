@@ -10,7 +10,7 @@ from deepline.core.model.claim import Claim
 from deepline.core.model.heartbeat import HeartbeatFence
 from deepline.core.model.identity import AttemptKey, AttemptRef, ReleaseId, RunId
 from deepline.core.model.ledger import SettledProgress
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerTerminal, Suspended
 from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why
 
@@ -23,6 +23,8 @@ class TerminalCommit:
     engine task is cancelled in the same commit. `from_waiting` also accepts a waiting attempt,
     as a wake's settlement needs. `preserve_runner_terminal` lets a terminal stored on the attempt
     win over `result` (Q44). `keep_log_tail` stores the result's logs with the terminal.
+    `stranded` holds the commit to the engine task being over or gone, and then accepts a retired
+    attempt too, since nobody could start the run again.
     """
 
     ref: AttemptRef
@@ -34,6 +36,7 @@ class TerminalCommit:
     settled_progress: Sequence[SettledProgress] = ()
     keep_log_tail: bool = False
     request_crash_diagnostic: bool = False
+    stranded: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -67,12 +70,36 @@ class OfferAlreadyStored:
 
 @attrs.frozen
 class OfferRefused:
-    """Not stored. `liveness_exists` says whether the attempt's row is still there (C32)."""
+    """Not stored. `liveness_exists` says whether the attempt's row is still there (C32).
+
+    `suspended` says that the play is suspended, or its runner handed in that it is (C29).
+    """
 
     liveness_exists: bool
+    suspended: bool = False
 
 
 OfferOutcome: TypeAlias = OfferStored | OfferAlreadyStored | OfferRefused
+
+
+@attrs.frozen
+class SuspensionStored:
+    """The suspension is stored; the run is due, for a worker to park it."""
+
+
+@attrs.frozen
+class SuspensionAlreadyStored:
+    """This very suspension was handed in before; it waits to be parked, or is parked already."""
+
+
+@attrs.frozen
+class SuspensionRefused:
+    """Not stored; `reason` is a short code."""
+
+    reason: str
+
+
+SuspendOutcome: TypeAlias = SuspensionStored | SuspensionAlreadyStored | SuspensionRefused
 
 
 @attrs.frozen(kw_only=True)
@@ -94,10 +121,15 @@ CancelOutcome: TypeAlias = Cancelled | NotCancelled
 
 @attrs.frozen(kw_only=True)
 class Unstarted:
-    """The condition of a settlement before any attempt (C15.R5, I28)."""
+    """The condition of a settlement before any attempt (C15.R5, I28).
+
+    `task_id` is `None` for a run without one. `task_over` asks for the task to be over or gone as
+    well, as who finds a stranded run does (A30).
+    """
 
     release_id: ReleaseId | None
-    task_id: str
+    task_id: str | None
+    task_over: bool = False
 
 
 class Terminals(Protocol):
@@ -116,7 +148,17 @@ class Terminals(Protocol):
     ) -> OfferOutcome:
         """Store a runner terminal if none is stored and the fence holds; wake its run (C32, C34).
 
-        Only a live attempt of an unfinished run accepts (Q56).
+        Only a live attempt of an unfinished run accepts (Q56), and none whose play is suspended:
+        nobody speaks for it (C29).
+        """
+        ...
+
+    async def suspend(self, key: AttemptKey, suspended: Suspended, why: Why) -> SuspendOutcome:
+        """Store the suspension that a runner hands in as its end, and wake its run (C29).
+
+        First write wins between this and a terminal. Only a sleep or a wait for an event is one.
+        It stays pending until a worker parks the attempt on it, which lets the sandbox be cleaned
+        up; until then the attempt takes no heartbeat and no terminal.
         """
         ...
 

@@ -115,7 +115,7 @@ class ClaimWork:
         """Go on with a suspended play: its attempt runs again under its own fence (C29.2)."""
         kept = await self.context.persistence.write(
             "resume",
-            lambda: self.context.ports.attempts.resume(wake.attempt.ref, wake.claim),
+            lambda: self.context.ports.attempts.resume(wake.attempt.ref, wake.claim, checkpoint),
         )
         if not kept:
             source = ObservedTerminalSource.DETACHED_WAKE
@@ -165,7 +165,7 @@ class ClaimWork:
                     troubled.time.now(),
                     suspension,
                     troubled.attempt.liveness,
-                    result.report.checkpoint or troubled.attempt.checkpoint,
+                    parking.carry_over(troubled.attempt.checkpoint, result.report.checkpoint),
                     self.context.limits,
                 )
                 await park_attempt(

@@ -18,7 +18,7 @@ from deepline.core.model.attempt import Attempt
 from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.claim import Wake
 from deepline.core.model.json_value import JsonObject
-from deepline.core.model.suspension import DetachedSuspension, EventSuspension
+from deepline.core.model.suspension import DetachedSuspension
 from deepline.ports.terminals import OfferRefused
 from deepline.runtime.context import Context, key_of
 from deepline.runtime.parked import park_attempt
@@ -56,6 +56,8 @@ class WakeHandling:
                 await self.resume(wake, checkpoint)
             case parking.Arbitrate(suspension=suspension, checkpoint=checkpoint):
                 await self._arbitrate(wake, suspension, checkpoint, time.now())
+            case parking.ParkAs(suspension=handed_in, park=park):
+                await park_attempt(self.context, wake.claim, wake.attempt.ref, handed_in, park)
             case parking.ParkUntil() | parking.ProbeAt():
                 suspension_now = wake.attempt.suspension
                 if suspension_now is None:
@@ -68,7 +70,8 @@ class WakeHandling:
     async def _started(self, wake: Wake, time: StoreTime) -> Wake:
         """Make sure that a taken-over attempt's runner was started, unless it is over anyway."""
         suspension = wake.attempt.suspension
-        if not isinstance(suspension, DetachedSuspension) or wake.attempt.runner_terminal:
+        over = wake.attempt.runner_terminal is not None or wake.attempt.pending is not None
+        if not isinstance(suspension, DetachedSuspension) or over:
             return wake
         if time.now() >= suspension.ceiling_at:
             return wake
@@ -78,10 +81,11 @@ class WakeHandling:
         return attrs.evolve(wake, attempt=attrs.evolve(wake.attempt, suspension=started))
 
     async def _signal(self, attempt: Attempt) -> JsonObject | None:
-        if not isinstance(attempt.suspension, EventSuspension) or attempt.runner_terminal:
+        awaited = parking.awaited_event(attempt)
+        if awaited is None:
             return None
         taken = await self.context.ports.signals.take(
-            attempt.ref.run_id, attempt.suspension.event_key, attempt.suspension.boundary_id
+            attempt.ref.run_id, awaited.event_key, awaited.boundary_id
         )
         return None if taken is None else taken.payload
 
@@ -126,6 +130,7 @@ class WakeHandling:
             look = SecondLook(
                 runner_terminal=None if again is None else again.runner_terminal,
                 liveness=None if again is None else again.liveness,
+                suspended=again is not None and again.pending is not None,
             )
             decision = arbitration.after_inspection(facts, evidence, look)
         if isinstance(decision, arbitration.OfferVerdict):
@@ -185,6 +190,9 @@ class WakeHandling:
         stored = await terminals.stored(facts.key)
         if isinstance(outcome, OfferRefused):
             return arbitration.after_refused_write(
-                offer, stored, liveness_exists=outcome.liveness_exists
+                offer,
+                stored,
+                liveness_exists=outcome.liveness_exists,
+                suspended=outcome.suspended,
             )
         return arbitration.after_accepted_write(offer, stored)

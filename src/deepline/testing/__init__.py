@@ -19,6 +19,8 @@ from deepline.testing.attempts import AttemptsContract
 from deepline.testing.capacity import CapacityContract
 from deepline.testing.cleanup import CleanupContract
 from deepline.testing.clock import ClockContract
+from deepline.testing.crash_diagnostics import CrashDiagnosticsContract
+from deepline.testing.dead_letters import DeadLettersContract
 from deepline.testing.engine import EngineContract
 from deepline.testing.executor_tokens import ExecutorTokensContract, TokensSubject
 from deepline.testing.lanes import LanesContract
@@ -27,6 +29,7 @@ from deepline.testing.ledger import LedgerContract, LedgerSubject
 from deepline.testing.liveness import LivenessContract
 from deepline.testing.outbox import OutboxContract
 from deepline.testing.receipts import ReceiptsContract
+from deepline.testing.recovery import RecoveryContract
 from deepline.testing.run_events import RunEventsContract
 from deepline.testing.runs import RunsContract
 from deepline.testing.sandbox_provider import ProviderSubject, SandboxProviderContract
@@ -45,6 +48,8 @@ __all__ = [
     "CapacityContract",
     "CleanupContract",
     "ClockContract",
+    "CrashDiagnosticsContract",
+    "DeadLettersContract",
     "EngineContract",
     "ExecutorTokensContract",
     "LanesContract",
@@ -55,6 +60,7 @@ __all__ = [
     "OutboxContract",
     "ProviderSubject",
     "ReceiptsContract",
+    "RecoveryContract",
     "RunEventsContract",
     "RunsContract",
     "SandboxProviderContract",

@@ -5,6 +5,7 @@ from deepline.testing.attempts_claimed import ClaimedAttemptsContract
 from deepline.testing.attempts_lost import LostClaimsContract
 from deepline.testing.attempts_parked import ParkedAttemptsContract
 from deepline.testing.attempts_retired import RetiredAttemptsContract
+from deepline.testing.attempts_suspended import SuspendedAttemptsContract
 
 
 class AttemptsContract(
@@ -13,5 +14,6 @@ class AttemptsContract(
     ParkedAttemptsContract,
     RetiredAttemptsContract,
     BoundAttemptsContract,
+    SuspendedAttemptsContract,
 ):
     """Asks for `stores`."""

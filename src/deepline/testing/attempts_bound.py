@@ -1,8 +1,8 @@
 """What every `Attempts` keeps when a sandbox is recorded (C46.4, C64, I12, I50)."""
 
 from deepline.core.model.identity import RunId
-from deepline.ports.cleanup import JobDone
-from deepline.testing.scene import WHY, Scene
+from deepline.ports.cleanup import JobAgain, JobDone
+from deepline.testing.scene import LATER, WHY, Scene
 from deepline.testing.stores import Stores
 
 RUN = RunId("run-1")
@@ -53,6 +53,20 @@ class BoundAttemptsContract:
         await stores.terminals.cancel(RUN, by="someone", reason="changed my mind", why=WHY)
         (job,) = await scene.jobs()
         assert await stores.cleanup.finish(job, JobDone())
+        assert await scene.jobs() == []
+
+        assert not await scene.bind(held, scene.sandbox_of(held))
+
+        (again,) = await scene.jobs()
+        assert again.sandbox_id == scene.sandbox_of(held).sandbox_id
+
+    async def test_a_late_sandbox_is_looked_for_at_once(self, stores: Stores) -> None:
+        """A job that was put off while only a name was known is due when its sandbox appears."""
+        scene = await Scene.on(stores)
+        held = await scene.reserved(await scene.started())
+        await stores.terminals.cancel(RUN, by="someone", reason="changed my mind", why=WHY)
+        (job,) = await scene.jobs()
+        assert await stores.cleanup.finish(job, JobAgain(delay=LATER, failed=False))
         assert await scene.jobs() == []
 
         assert not await scene.bind(held, scene.sandbox_of(held))

@@ -161,6 +161,19 @@ class ClaimedAttemptsContract:
             "run-big-01",
         ]
 
+    async def test_runs_in_flight_count_for_the_turn(self, stores: Stores) -> None:
+        """An organisation with runs in flight stands behind one that has none, older or not."""
+        scene = await Scene.on(stores)
+        for number in range(4):
+            await scene.submit(f"run-big-{number}", org="org-big")
+        assert len(await scene.claim(quantity=2)) == 2
+        for number in range(2):
+            await scene.submit(f"run-small-{number}", org="org-small")
+
+        next_ones = await scene.claim(quantity=2)
+
+        assert [one.claim.run_id for one in next_ones] == ["run-small-0", "run-small-1"]
+
     async def test_an_organisation_has_a_limit(self, stores: Stores) -> None:
         """No more runs of one organisation are in flight than its limit; an end makes room."""
         scene = await Scene.on(stores)
@@ -187,3 +200,7 @@ class ClaimedAttemptsContract:
         (prepared,) = await scene.claim(quantity=1)
 
         assert prepared.claim.run_id == "run-first"
+        for number in range(5):
+            evidence = await stores.runs.evidence(RunId(f"run-{number}"), None)
+            assert evidence is not None
+            assert evidence.queue_position is not None

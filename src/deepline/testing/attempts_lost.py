@@ -3,12 +3,13 @@
 from datetime import timedelta
 
 from deepline.core.model.attempt import AttemptStatus
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.claim import Exhausted, Fresh, Wake
 from deepline.core.model.identity import RunId
 from deepline.core.model.result import Failed
 from deepline.core.model.run import RunStatus
 from deepline.ports.terminals import Committed, NotCommitted
-from deepline.testing.scene import LEASE, Held, Scene, expect
+from deepline.testing.scene import LEASE, WHY, Held, Scene, expect
 from deepline.testing.stores import Stores
 
 RUN = RunId("run-1")
@@ -93,7 +94,7 @@ class LostClaimsContract:
         await scene.parked()
         await stores.advance(timedelta(minutes=6))
         held = await scene.wake()
-        assert await stores.attempts.resume(held.ref, held.claim)
+        assert await stores.attempts.resume(held.ref, held.claim, Checkpoint())
         await scene.lose_claim()
 
         (prepared,) = await scene.claim()
@@ -125,15 +126,27 @@ class LostClaimsContract:
         await scene.fresh()
         await scene.lose_claim()
         second = await scene.fresh()
-        assert await stores.engine.fail(second.claim, "broken")
+        assert await stores.attempts.fail(second.ref, second.claim, WHY, reason="it broke")
         await stores.advance(timedelta(minutes=2))
 
         (prepared,) = await scene.claim()
 
         exhausted = expect(prepared, Exhausted)
         assert exhausted.attempt is not None
+        assert exhausted.attempt.status is AttemptStatus.RETIRED
         held = Held(ref=exhausted.attempt.ref, claim=exhausted.claim)
         expect(await scene.commit(held, Failed(error="GAVE_UP: no attempt is left")), Committed)
+
+    async def test_only_a_finaliser_settles_a_retired_attempt(self, stores: Stores) -> None:
+        """While an attempt is left, one that was given up cannot end its run (I04)."""
+        scene = await Scene.on(stores)
+        first = await scene.started()
+        await scene.lose_claim()
+        second = await scene.fresh()
+
+        outcome = await scene.commit(Held(ref=first.ref, claim=second.claim))
+
+        assert expect(outcome, NotCommitted).status is RunStatus.RUNNING
 
     async def test_nobody_is_found_to_settle(self, stores: Stores) -> None:
         """A run that never had an attempt is exhausted without one."""

@@ -19,6 +19,7 @@ from deepline.testing.stores import Stores
 
 RUN = RunId("run-1")
 SHORTLY = timedelta(seconds=30)
+PASSED = Checkpoint(state={"resumed": {"boundary-1": {"kind": "sleep"}}})
 
 
 class ParkedAttemptsContract:
@@ -186,19 +187,20 @@ class ParkedAttemptsContract:
         assert attempt.suspension == scene.detached(held)
 
     async def test_a_waiting_attempt_is_resumed_once(self, stores: Stores) -> None:
-        """Its own claim takes a waiting attempt back to running under the same lease (C20)."""
+        """Its claim takes it back to running, under its lease, with a checkpoint (C20, C29)."""
         scene = await Scene.on(stores)
         await scene.parked()
         await stores.advance(LATER)
         held = await scene.wake()
         stale = attrs.evolve(held.claim, owner="nobody")
 
-        assert not await stores.attempts.resume(held.ref, stale)
-        assert await stores.attempts.resume(held.ref, held.claim)
+        assert not await stores.attempts.resume(held.ref, stale, PASSED)
+        assert await stores.attempts.resume(held.ref, held.claim, PASSED)
 
         attempt = await stores.attempts.read(held.key)
         assert attempt is not None
         assert (attempt.ref, attempt.status) == (held.ref, AttemptStatus.RUNNING)
+        assert attempt.checkpoint == PASSED
         assert await stores.terminals.status(RUN) is RunStatus.RUNNING
 
     async def test_a_deferral_writes_nothing_on_the_attempt(self, stores: Stores) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import trio
 
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.identity import OrgId, RunId
 from deepline.ports.capacity import OperationState, Reservation
 from deepline.ports.cleanup import JobDone
@@ -105,7 +106,7 @@ class CapacityContract:
         assert await scene.jobs() == []
 
     async def test_a_bound_operation_is_not_abandoned(self, stores: Stores) -> None:
-        """A sandbox that exists is not forgotten."""
+        """A sandbox that exists is not forgotten, nor its deletion once that is owed."""
         scene = await Scene.on(stores)
         held = await scene.bound(await scene.started())
         assert held.operation is not None
@@ -113,6 +114,7 @@ class CapacityContract:
         await stores.capacity.abandon(held.operation)
 
         await scene.commit(held)
+        await stores.capacity.abandon(held.operation)
         assert len(await scene.jobs()) == 1
 
     async def test_reservations_need_a_live_attempt(self, stores: Stores) -> None:
@@ -130,7 +132,7 @@ class CapacityContract:
         await scene.park(held, scene.asleep(held))
         await stores.advance(LATER)
         woken = await scene.wake()
-        assert await stores.attempts.resume(woken.ref, woken.claim)
+        assert await stores.attempts.resume(woken.ref, woken.claim, Checkpoint())
 
         pending = await self._reserve(scene, woken)
         (job,) = await scene.jobs()

@@ -67,6 +67,17 @@ class CleanupContract:
         assert not await stores.cleanup.finish(first, JobDone())
         assert await stores.cleanup.finish(second, JobDone())
 
+    async def test_each_claim_of_a_job_is_its_own(self, stores: Stores) -> None:
+        """A controller that claims a job twice may not answer with its first claim."""
+        scene = await Scene.on(stores)
+        await self._ended(scene)
+        (first,) = await stores.cleanup.claim("same", [PROVIDER], limit=9, lease=LEASE)
+        await stores.advance(LEASE + timedelta(seconds=1))
+        (second,) = await stores.cleanup.claim("same", [PROVIDER], limit=9, lease=LEASE)
+
+        assert not await stores.cleanup.finish(first, JobDone())
+        assert await stores.cleanup.finish(second, JobDone())
+
     async def test_controllers_race(self, stores: Stores) -> None:
         """Controllers that race do not get the same job."""
         scene = await Scene.on(stores)

@@ -5,6 +5,7 @@ from datetime import timedelta
 import attrs
 
 from deepline.core.model.identity import OrgId, RunId
+from deepline.core.model.json_value import Json
 from deepline.ports.errors import NotFound
 from deepline.testing.refusals import refused
 from deepline.testing.scene import Scene
@@ -55,7 +56,7 @@ class LaunchesContract:
     async def test_an_input_is_read_as_given(self, stores: Stores) -> None:
         """Any JSON is an input, nothing at all among them, and an unknown run has none."""
         scene = await Scene.on(stores)
-        inputs = [None, 0, "text", [1, {"deep": [None, True, 1.5]}], {"ä": "ö", "": []}]
+        inputs: list[Json] = [None, 0, "text", [1, {"deep": [None, True, 1.5]}], {"ä": "ö", "": []}]
         for number, given in enumerate(inputs):
             submission = attrs.evolve(scene.submission(f"run-{number}"), input_json=given)
             await stores.admission.submit([submission])

@@ -31,7 +31,7 @@ class RunEventsContract:
         again = attrs.evolve(fact, payload={"changed": True})
 
         await stores.run_events.apply([fact])
-        await stores.run_events.apply([again, fact])
+        await stores.run_events.apply([fact, again])
 
         (event,) = await stores.run_events.read(RUN, after=0, limit=10)
         assert (event.event_id, event.kind, event.payload) == (

@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from deepline.core.model.result import Completed
-from deepline.core.model.sandbox import Operation, Resources, SandboxRef, Stage
+from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef, Stage
 from deepline.ports.cleanup import Acceptance
 from deepline.ports.errors import Refused
 from deepline.ports.sandbox_provider import (
@@ -130,11 +130,7 @@ class SandboxProviderContract:
         sandbox = await subject.provider.create(subject.new_operation(), RESOURCES)
         started = await subject.provider.start(sandbox, subject.finishing)
 
-        for _ in range(PATIENCE):
-            inspection = await subject.provider.inspect(sandbox, command_id=started.command_id)
-            if inspection.proves_gone:
-                break
-            await subject.pause()
+        inspection = await self._exited(subject, sandbox, started.command_id)
 
         assert inspection.stage is Stage.COMMAND_EXITED
         assert inspection.exit_code == 0
@@ -144,16 +140,23 @@ class SandboxProviderContract:
         """At most one start in a sandbox's whole life, also after its runner has exited (I11)."""
         sandbox = await subject.provider.create(subject.new_operation(), RESOURCES)
         first = await subject.provider.start(sandbox, subject.finishing)
-        for _ in range(PATIENCE):
-            inspection = await subject.provider.inspect(sandbox, command_id=first.command_id)
-            if inspection.proves_gone:
-                break
-            await subject.pause()
+        await self._exited(subject, sandbox, first.command_id)
 
         assert await subject.provider.start(sandbox, subject.endless) == first
 
         again = await subject.provider.inspect(sandbox, command_id=first.command_id)
         assert again.proves_gone
+
+    async def _exited(
+        self, subject: ProviderSubject, sandbox: SandboxRef, command_id: str
+    ) -> Inspection:
+        """Wait until an inspection says that the runner is gone."""
+        for _ in range(PATIENCE):
+            inspection = await subject.provider.inspect(sandbox, command_id=command_id)
+            if inspection.proves_gone:
+                return inspection
+            await subject.pause()
+        raise AssertionError("the runner that finishes did not exit in time")
 
     async def test_a_deleted_sandbox_is_gone(self, subject: ProviderSubject) -> None:
         """A delete ends what runs and, at once or in the end, proves the sandbox gone (Q39)."""

@@ -7,6 +7,7 @@ from deepline.core.model.checkpoint import Checkpoint, SilenceWatch
 from deepline.core.model.claim import Prepared
 from deepline.core.model.identity import AttemptRef
 from deepline.core.model.ledger import SettledProgress
+from deepline.core.model.result import Report, Suspended
 from deepline.core.model.sandbox import SandboxRef
 from deepline.core.model.suspension import DetachedSuspension, EventSuspension, SleepSuspension
 from deepline.core.model.suspension import Suspension as AnySuspension
@@ -146,7 +147,19 @@ async def _park(stage: Stage) -> object:
 
 async def _resume(stage: Stage) -> object:
     held = stage.held()
-    return NOTHING if held is None else await stage.stores.attempts.resume(*held)
+    if held is None:
+        return NOTHING
+    checkpoint = Checkpoint(state={"resumed": stage.chance.randrange(5)})
+    return await stage.stores.attempts.resume(*held, checkpoint)
+
+
+async def _suspend(stage: Stage) -> object:
+    if not stage.refs:
+        return NOTHING
+    ref = stage.pick(stage.refs)
+    report = Report(checkpoint=Checkpoint(state={"n": stage.chance.randrange(5)}))
+    suspended = Suspended(suspension=await _waiting_for(stage, ref), report=report)
+    return await stage.stores.terminals.suspend(key_of(ref), suspended, stage.why())
 
 
 async def _defer(stage: Stage) -> object:
@@ -292,6 +305,7 @@ VERBS_OF_RUNS: dict[str, Verb] = {
     "bind": Verb(8, _bind),
     "park": Verb(8, _park),
     "resume": Verb(5, _resume),
+    "suspend": Verb(4, _suspend),
     "defer": Verb(3, _defer),
     "retire": Verb(2, _retire),
     "retire_for_outage": Verb(5, _retire_for_outage),

@@ -11,12 +11,15 @@ from deepline.ports.api_keys import ApiKeys
 from deepline.ports.attempts import Attempts
 from deepline.ports.capacity import Capacity
 from deepline.ports.cleanup import Cleanup
+from deepline.ports.crash_diagnostics import CrashDiagnostics
+from deepline.ports.dead_letters import DeadLetters
 from deepline.ports.engine import Engine
 from deepline.ports.lanes import Lanes
 from deepline.ports.launches import Launches
 from deepline.ports.liveness import LivenessStore
 from deepline.ports.outbox import Outbox
 from deepline.ports.receipts import Receipts
+from deepline.ports.recovery import Recovery
 from deepline.ports.run_events import RunEvents
 from deepline.ports.runs import Runs
 from deepline.ports.sheets import Sheets
@@ -32,7 +35,9 @@ class Stores:
     `advance` makes durable time pass: leases end, due times come. A store on real time may move
     its stored instants into the past instead, but never a heartbeat, whose identity holds its
     time; so a contract compares no instants from before and after. `lose_task` takes the engine
-    task from a run, as only damage can. `holds_ledger` says that `project_created` is offered.
+    task from a run, as only damage can; `end_task` ends it beside the run (`failed`, `completed`
+    or `cancelled`), as only a bug or an operator can. `holds_ledger` says that `project_created`
+    is offered.
     """
 
     admission: Admission
@@ -40,12 +45,15 @@ class Stores:
     attempts: Attempts
     capacity: Capacity
     cleanup: Cleanup
+    crash_diagnostics: CrashDiagnostics
+    dead_letters: DeadLetters
     engine: Engine
     lanes: Lanes
     launches: Launches
     liveness: LivenessStore
     outbox: Outbox
     receipts: Receipts
+    recovery: Recovery
     run_events: RunEvents
     runs: Runs
     sheets: Sheets
@@ -54,4 +62,5 @@ class Stores:
     usage: Usage
     advance: Callable[[timedelta], Awaitable[None]]
     lose_task: Callable[[RunId], Awaitable[None]]
+    end_task: Callable[[RunId, str], Awaitable[None]]
     holds_ledger: bool = True

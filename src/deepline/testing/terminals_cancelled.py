@@ -1,6 +1,6 @@
 """What every `Terminals` keeps when a run is cancelled (C09, C15.R5, I28, Q37)."""
 
-from deepline.core.model.attempt import AttemptStatus
+from deepline.core.model.attempt import AttemptStatus, RetireReason
 from deepline.core.model.identity import ReleaseId, RunId
 from deepline.core.model.ledger import terminal_event_id
 from deepline.core.model.run import RunStatus
@@ -124,3 +124,16 @@ class CancelledTerminalsContract:
 
         assert outcome == NotCancelled(status=RunStatus.RUNNING)
         assert await stores.attempts.is_live(held.ref)
+
+    async def test_a_run_that_is_queued_again_is_not_settled(self, stores: Stores) -> None:
+        """A run whose attempt was given up has had one, though it is queued (I28)."""
+        scene = await Scene.on(stores)
+        held = await scene.started()
+        await stores.attempts.retire(
+            held.ref, held.claim, RetireReason.CAPACITY, delay=LATER, why=WHY
+        )
+        condition = Unstarted(release_id=RELEASE, task_id=held.claim.task_id)
+
+        outcome = await stores.terminals.cancel_unstarted(RUN, condition, reason="broken", why=WHY)
+
+        assert outcome == NotCancelled(status=RunStatus.QUEUED)

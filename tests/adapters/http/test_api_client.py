@@ -80,7 +80,7 @@ async def claimed(gateway: Deployment) -> Fresh:
             lease=timedelta(seconds=60),
             quantity=1,
             org_limit=10,
-            placement_keys=["backend:local"],
+            placement_keys=["backend:"],
         )
     )
     assert isinstance(fresh, Fresh)

@@ -263,7 +263,7 @@ async def test_an_address_that_leads_nowhere_is_a_transport_outage(address: str)
 async def drip(_: Asked, wire: Wire) -> None:
     """Send a good answer one byte at a time, too slowly for the budget."""
     await wire.head(200, content_length="1000")
-    for _ in range(1_000):
+    for _number in range(1_000):
         await wire.part(b" ")
         await trio.sleep(0.02)
 

@@ -136,10 +136,13 @@ async def test_requests_beyond_the_limit_wait_their_turn() -> None:
         on_the_wire -= 1
         await wire.reply(200, {})
 
-    async with scripted(script) as server, LimitedClient(ClientLimits(connections=2)) as client:
-        async with trio.open_nursery() as nursery:
-            for _ in range(8):
-                nursery.start_soon(client.request, Call(method="GET", url=server.url))
+    async with (
+        scripted(script) as server,
+        LimitedClient(ClientLimits(connections=2)) as client,
+        trio.open_nursery() as nursery,
+    ):
+        for _ in range(8):
+            nursery.start_soon(client.request, Call(method="GET", url=server.url))
 
     assert len(server.asked) == 8
     assert most == 2

@@ -31,5 +31,5 @@ async def provider(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
 
 async def _clear(provider: LocalProvider) -> None:
     await provider.isolation_level()
-    async for sandbox in provider.owned():
+    for sandbox in (await provider.owned()).sandboxes:
         await provider.delete(sandbox.ref, None)

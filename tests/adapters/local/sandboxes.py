@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import attrs
 import trio
 
 from deepline.adapters.local import Isolation, Keeping, LocalProvider
@@ -34,11 +35,17 @@ PYTHON = Path(sys.executable)
 QUICK = Keeping(grace_s=0.4, output_head_bytes=2000, output_tail_bytes=500)
 
 
+PATIENT = attrs.evolve(QUICK, grace_s=PATIENCE_S)
+
+
 def provider_at(
-    root: Path, isolation: Isolation = Isolation.NONE, org: str = "acme"
+    root: Path,
+    isolation: Isolation = Isolation.NONE,
+    org: str = "acme",
+    keeping: Keeping = QUICK,
 ) -> LocalProvider:
-    """A provider whose supervisors have little patience."""
-    return LocalProvider(root, org, isolation, PYTHON, keeping=QUICK)
+    """A provider whose supervisors have little patience, unless told otherwise."""
+    return LocalProvider(root, org, isolation, PYTHON, keeping=keeping)
 
 
 def operation(name: str = "dl-one", token: str = "token-one") -> Operation:

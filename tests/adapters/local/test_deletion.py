@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deepline.adapters.local import LocalProvider
+from deepline.adapters.local import Isolation, LocalProvider
 from deepline.adapters.local.layout import Home
 from deepline.adapters.local.liveness import read_state
 from deepline.core.model.sandbox import Resources, SandboxRef, Stage
@@ -22,6 +22,7 @@ from deepline.ports.sandbox_provider import (
     NotFoundUnproven,
 )
 from tests.adapters.local.sandboxes import (
+    PATIENT,
     alive,
     bystander,
     home,
@@ -61,8 +62,10 @@ async def test_a_tree_that_ignores_the_request_is_killed(
     assert list((tmp_path / ".trash").iterdir()) == []
 
 
-async def test_a_process_may_use_its_grace(provider: LocalProvider, tmp_path: Path) -> None:
+@pytest.mark.parametrize("isolation", [Isolation.NONE, Isolation.PREFER])
+async def test_a_process_may_use_its_grace(isolation: Isolation, tmp_path: Path) -> None:
     """A request to stop reaches the command, which may still leave in order."""
+    provider = provider_at(tmp_path, isolation, keeping=PATIENT)
     trace = tmp_path / "trace"
     code = (
         "import signal, sys, time\n"

@@ -239,7 +239,7 @@ async def test_owned_sandboxes_are_listed(plain: LocalProvider, tmp_path: Path) 
     await provider_at(tmp_path, org="other").create(operation("dl-other"), Resources())
     made = {await plain.create(operation(f"dl-{n}", f"t{n}"), Resources()) for n in range(3)}
 
-    owned = [sandbox async for sandbox in plain.owned()]
+    owned = (await plain.owned()).sandboxes
 
     assert {sandbox.ref for sandbox in owned} == made
     assert {(s.name, s.operation_token, s.run_id) for s in owned} == {
@@ -253,6 +253,6 @@ async def test_a_damaged_sandbox_is_listed_too(plain: LocalProvider, tmp_path: P
         await plain.create(operation(name), Resources())
     (home(tmp_path, "dl-1") / "spec.json").unlink()
 
-    owned = {sandbox.name: sandbox.run_id async for sandbox in plain.owned()}
+    owned = {one.name: one.run_id for one in (await plain.owned()).sandboxes}
 
     assert owned == {"dl-1": None, "dl-2": "run-1"}

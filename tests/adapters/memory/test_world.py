@@ -3,6 +3,7 @@
 import random
 from datetime import timedelta
 
+import attrs
 import pytest
 import trio
 
@@ -14,7 +15,9 @@ from deepline.adapters.memory import (
     open_ports,
 )
 from deepline.core.model.identity import Lane
-from deepline.testing import play, write_script
+from deepline.ports.liveness import BeatAccepted
+from deepline.testing import Scene, play, write_script
+from deepline.testing.scene import expect
 from tests.contracts.memory_stores import memory_stores
 
 
@@ -46,6 +49,34 @@ async def test_ticking_clocks_never_repeat(autojump_clock: trio.testing.MockCloc
 
     assert readings == sorted(set(readings))
     assert readings[-1] - readings[0] == timedelta(microseconds=4)
+
+
+async def test_beats_of_one_instant_differ(autojump_clock: trio.testing.MockClock) -> None:
+    """Two beats under a clock that stands still have identities of their own (Q51)."""
+    world = World()
+    scene = await Scene.on(
+        attrs.evolve(memory_stores(), **attrs.asdict(open_ports(world), recurse=False))
+    )
+    held = await scene.parked()
+
+    first = expect(await scene.stores.liveness.beat(held.key), BeatAccepted)
+    second = expect(await scene.stores.liveness.beat(held.key), BeatAccepted)
+
+    assert first.identity != second.identity
+
+
+async def test_an_acceptance_is_written_once() -> None:
+    """A second acceptance of the same sandbox adds no row (I41)."""
+    world = World()
+    scene = await Scene.on(
+        attrs.evolve(memory_stores(), **attrs.asdict(open_ports(world), recurse=False))
+    )
+    await scene.commit(await scene.bound(await scene.started()))
+    (job,) = await scene.jobs()
+    for _ in range(2):
+        await scene.stores.cleanup.record_event(job, "provider_delete_accepted", {})
+
+    assert [len(events) for events in world.cleanup_events.values()] == [1]
 
 
 async def test_a_clock_is_only_put_forward() -> None:

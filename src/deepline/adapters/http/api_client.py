@@ -19,7 +19,7 @@ import trio
 
 from deepline.adapters.http.api_errors import document_of, failure_of
 from deepline.adapters.http.download import write_atomically
-from deepline.adapters.http.event_feed import EventFeed, open_feed
+from deepline.adapters.http.event_feed import RETRIES, EventFeed, open_feed
 from deepline.adapters.http.limited_client import (
     Answer,
     Call,
@@ -183,13 +183,15 @@ class ApiClient:
                 return run
 
     @asynccontextmanager
-    async def events(self, run_id: RunId, *, after: int = 0) -> AsyncIterator[EventFeed]:
+    async def events(
+        self, run_id: RunId, *, after: int = 0, retries: int = RETRIES
+    ) -> AsyncIterator[EventFeed]:
         """Follow a run's events for the block; iterate the feed, which ends with the run.
 
-        A lost connection is taken up again where it broke, some times in a row.
+        A lost connection is taken up again where it broke, `retries` times in a row.
         """
         call = self._call("GET", f"{_run_path(run_id)}/events", idempotent=True)
-        async with open_feed(self._client, call, after=after) as feed:
+        async with open_feed(self._client, call, after=after, retries=retries) as feed:
             yield feed
 
     async def cancel(self, run_id: RunId, reason: str | None = None) -> JsonObject:

@@ -31,7 +31,7 @@ from deepline.ports.errors import (
 )
 from deepline.ports.wire import fields, parse_json
 
-_RETRIES = 10
+RETRIES = 10
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 5.0
 _EVENT_BYTES = 16 << 20
@@ -70,23 +70,34 @@ class EventFeed:
 
 
 @asynccontextmanager
-async def open_feed(client: LimitedClient, call: Call, *, after: int) -> AsyncIterator[EventFeed]:
-    """Read the stream of `call` for the block, beginning after cursor `after`."""
+async def open_feed(
+    client: LimitedClient, call: Call, *, after: int, retries: int = RETRIES
+) -> AsyncIterator[EventFeed]:
+    """Read the stream of `call` for the block, beginning after cursor `after`.
+
+    A broken connection is taken up again `retries` times in a row.
+    """
     send, receive = trio.open_memory_channel[FeedEvent](0)
     feed = EventFeed(receive)
     async with trio.open_nursery() as nursery, receive:
-        nursery.start_soon(_Reader(client, call, after, send).run, feed)
+        nursery.start_soon(_Reader(client, call, after, retries, send).run, feed)
         yield feed
         nursery.cancel_scope.cancel(reason="the feed is closed")
 
 
 class _Reader:
     def __init__(
-        self, client: LimitedClient, call: Call, after: int, send: trio.MemorySendChannel[FeedEvent]
+        self,
+        client: LimitedClient,
+        call: Call,
+        after: int,
+        retries: int,
+        send: trio.MemorySendChannel[FeedEvent],
     ) -> None:
         self._client = client
         self._call = call
         self._cursor = after
+        self._retries = retries
         self._send = send
         self._failures = 0
 
@@ -113,7 +124,7 @@ class _Reader:
                 return await self._read_events(reply)
         except (Unavailable, OutcomeUnknown, CapacityExceeded) as error:
             self._failures += 1
-            if self._failures > _RETRIES:
+            if self._failures > self._retries:
                 raise
             if isinstance(error, CapacityExceeded):
                 await trio.sleep(error.retry_after.total_seconds())

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +24,7 @@ from deepline.ports.sandbox_provider import (
     DeleteFailed,
     DeleteOutcome,
     Misrouted,
+    OwnedPage,
     OwnedSandbox,
     RunnerStart,
     StartedRunner,
@@ -33,6 +34,9 @@ T = TypeVar("T")
 NAME = "local"
 SUPERVISION = "deepline.adapters.local.supervision"
 STARTED = StartedRunner(session_id="supervisor", command_id="runner")
+
+
+_PAGE = 200
 
 
 class LocalProvider:
@@ -120,8 +124,12 @@ class LocalProvider:
         except PortError as failure:
             return DeleteFailed(code="local_host", detail=str(failure))
 
-    def owned(self) -> AsyncIterator[OwnedSandbox]:
-        return _Listing(self._list)
+    async def owned(self, after: str | None = None) -> OwnedPage:
+        found = await self._list()
+        rest = sorted(found, key=lambda one: one.name)
+        page = [one for one in rest if after is None or one.name > after][: _PAGE + 1]
+        more = page[_PAGE - 1].name if len(page) > _PAGE else None
+        return OwnedPage(sandboxes=tuple(page[:_PAGE]), after=more)
 
     async def _delete(self, name: str, acceptance: Acceptance | None) -> DeleteOutcome:
         gone = await self._blocking(lambda: deletion.absence(self._root, name, acceptance))
@@ -222,18 +230,3 @@ def _owned(ref: SandboxRef, name: str, spec: Spec | None) -> OwnedSandbox:
         run_id=None if spec is None else spec.run_id,
         created_at=None if spec is None else datetime.fromtimestamp(spec.created_at_ms / 1000, UTC),
     )
-
-
-class _Listing(AsyncIterator[OwnedSandbox]):
-    """A walk that looks when it is first asked; there is nothing to close when it is left early."""
-
-    def __init__(self, look: Callable[[], Awaitable[Iterator[OwnedSandbox]]]) -> None:
-        self._look = look
-        self._found: Iterator[OwnedSandbox] | None = None
-
-    async def __anext__(self) -> OwnedSandbox:
-        if self._found is None:
-            self._found = await self._look()
-        for sandbox in self._found:
-            return sandbox
-        raise StopAsyncIteration

@@ -98,6 +98,8 @@ class MemoryAttempts(Port):
                 oblige_late(self.world, operation)
                 return False
             row.suspension, row.updated_at = suspension, self.world.now()
+            for waited in [key for key in self.world.recoveries if key[0] == ref.run_id]:
+                del self.world.recoveries[waited]
             return True
 
         return await self._step("attempts.bind_sandbox", effect)
@@ -124,6 +126,7 @@ class MemoryAttempts(Port):
             row.claim_owner, row.adopted = None, False
             self.world.runs[ref.run_id].status = RunStatus.WAITING
             if not isinstance(suspension, DetachedSuspension):
+                row.pending = None
                 oblige_attempt(self.world, row)
             self.world.decide(ref.run_id, ref.attempt, why, repeats=True)
             wake_at = self.world.now() if self._is_over(row) else until
@@ -134,7 +137,7 @@ class MemoryAttempts(Port):
 
     def _is_over(self, row: AttemptRow) -> bool:
         """Has what the attempt waits for come already?"""
-        if row.runner_terminal is not None:
+        if row.runner_terminal is not None or row.pending is not None:
             return True
         if row.silence is not None and row.silence.heartbeat != row.heartbeat:
             return True
@@ -149,8 +152,8 @@ class MemoryAttempts(Port):
         if until <= self.world.now():
             self.world.hint("lane_woken", engine_run.task.lane)
 
-    async def resume(self, ref: AttemptRef, claim: Claim) -> bool:
-        """Take a waiting attempt back to running under its own fence."""
+    async def resume(self, ref: AttemptRef, claim: Claim, checkpoint: Checkpoint) -> bool:
+        """Take a waiting attempt back to running under its own fence, with its checkpoint."""
 
         def effect() -> bool:
             row = self.world.attempt_of(ref)
@@ -159,7 +162,7 @@ class MemoryAttempts(Port):
             if row.status is not AttemptStatus.WAITING:
                 return False
             row.status, row.updated_at = AttemptStatus.RUNNING, self.world.now()
-            row.claim_owner, row.silence = claim.owner, None
+            row.claim_owner, row.silence, row.checkpoint = claim.owner, None, checkpoint
             self.world.runs[ref.run_id].status = RunStatus.RUNNING
             return True
 

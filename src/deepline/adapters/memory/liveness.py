@@ -1,6 +1,7 @@
 """The heart of each attempt, in memory (C34, Q51)."""
 
 from deepline.adapters.memory.world import Port
+from deepline.core.heartbeats import SUSPENDED
 from deepline.core.model.heartbeat import Liveness
 from deepline.core.model.identity import AttemptKey
 from deepline.ports.liveness import BeatAccepted, BeatOutcome, BeatRefused
@@ -19,6 +20,8 @@ class MemoryLiveness(Port):
                 return BeatRefused("attempt_over" if known else "unknown_attempt")
             if row.runner_terminal is not None:
                 return BeatRefused("terminal_stored")
+            if row.suspended:
+                return BeatRefused(SUSPENDED)
             row.heartbeat_at = self.world.now()
             row.heartbeat_seq += 1
             return BeatAccepted(row.heartbeat)

@@ -7,6 +7,8 @@ from deepline.adapters.memory.api_keys import MemoryApiKeys
 from deepline.adapters.memory.attempts import MemoryAttempts
 from deepline.adapters.memory.capacity import MemoryCapacity
 from deepline.adapters.memory.cleanup import MemoryCleanup
+from deepline.adapters.memory.crash_diagnostics import MemoryCrashDiagnostics
+from deepline.adapters.memory.dead_letters import MemoryDeadLetters
 from deepline.adapters.memory.engine import MemoryEngine
 from deepline.adapters.memory.faults import NO_FAULTS, Faults
 from deepline.adapters.memory.lanes import MemoryLanes
@@ -14,6 +16,7 @@ from deepline.adapters.memory.launches import MemoryLaunches
 from deepline.adapters.memory.liveness import MemoryLiveness
 from deepline.adapters.memory.outbox import MemoryOutbox
 from deepline.adapters.memory.receipts import MemoryReceipts
+from deepline.adapters.memory.recovery import MemoryRecovery
 from deepline.adapters.memory.run_events import MemoryRunEvents
 from deepline.adapters.memory.runs import MemoryRuns
 from deepline.adapters.memory.sheets import MemorySheets
@@ -32,12 +35,15 @@ class MemoryPorts:
     attempts: MemoryAttempts
     capacity: MemoryCapacity
     cleanup: MemoryCleanup
+    crash_diagnostics: MemoryCrashDiagnostics
+    dead_letters: MemoryDeadLetters
     engine: MemoryEngine
     lanes: MemoryLanes
     launches: MemoryLaunches
     liveness: MemoryLiveness
     outbox: MemoryOutbox
     receipts: MemoryReceipts
+    recovery: MemoryRecovery
     run_events: MemoryRunEvents
     runs: MemoryRuns
     sheets: MemorySheets
@@ -54,12 +60,15 @@ def open_ports(world: World, faults: Faults = NO_FAULTS) -> MemoryPorts:
         attempts=MemoryAttempts(world, faults),
         capacity=MemoryCapacity(world, faults),
         cleanup=MemoryCleanup(world, faults),
+        crash_diagnostics=MemoryCrashDiagnostics(world, faults),
+        dead_letters=MemoryDeadLetters(world, faults),
         engine=MemoryEngine(world, faults),
         lanes=MemoryLanes(world, faults),
         launches=MemoryLaunches(world, faults),
         liveness=MemoryLiveness(world, faults),
         outbox=MemoryOutbox(world, faults),
         receipts=MemoryReceipts(world, faults),
+        recovery=MemoryRecovery(world, faults),
         run_events=MemoryRunEvents(world, faults),
         runs=MemoryRuns(world, faults),
         sheets=MemorySheets(world, faults),

@@ -9,6 +9,7 @@ from deepline.adapters.memory.obligations import oblige_attempt
 from deepline.adapters.memory.rows import AttemptRow, RunRow
 from deepline.adapters.memory.world import World
 from deepline.core.model.attempt import Attempt, AttemptStatus, RetireReason
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.claim import (
     AlreadyTerminal,
     Claim,
@@ -25,6 +26,7 @@ from deepline.core.model.identity import AttemptKey, AttemptRef, LeaseToken
 from deepline.core.model.launch import Launch
 from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why
+from deepline.core.parking import base
 
 
 @attrs.frozen(kw_only=True)
@@ -106,7 +108,7 @@ def _begin(preparation: _Preparation) -> Prepared:
 
 def _add_attempt(preparation: _Preparation) -> AttemptRow:
     world, run, claim = preparation.world, preparation.run, preparation.claim
-    now = world.now()
+    now, before = world.now(), world.newest_attempt(run)
     run.attempt += 1
     run.status = RunStatus.RUNNING
     row = AttemptRow(
@@ -120,6 +122,7 @@ def _add_attempt(preparation: _Preparation) -> AttemptRow:
         created_at=now,
         updated_at=now,
         outage_started_at=run.outage_started_at,
+        checkpoint=Checkpoint() if before is None else base(before.checkpoint),
     )
     world.attempts[AttemptKey(run.run_id, run.attempt)] = row
     return row
@@ -158,5 +161,6 @@ def attempt_value(row: AttemptRow) -> Attempt:
         checkpoint=row.checkpoint,
         silence=row.silence,
         runner_terminal=row.runner_terminal,
+        pending=row.pending,
         outage_started_at=row.outage_started_at,
     )

@@ -16,10 +16,10 @@ from deepline.core.model.identity import AttemptKey, Lane, LeaseToken, OrgId, Re
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.launch import Launch
 from deepline.core.model.ledger import Fact
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerTerminal, Suspended
 from deepline.core.model.run import RunStatus
 from deepline.core.model.sandbox import Operation
-from deepline.core.model.suspension import Suspension
+from deepline.core.model.suspension import EventSuspension, SleepSuspension, Suspension
 from deepline.core.model.why import Why
 
 
@@ -94,6 +94,7 @@ class AttemptRow:
     silence: SilenceWatch | None = None
     runner_terminal: RunnerTerminal | None = None
     runner_terminal_at: datetime | None = None
+    pending: Suspended | None = None
     outage_started_at: datetime | None = None
     retired_reason: RetireReason | None = None
     adopted: bool = False
@@ -107,6 +108,13 @@ class AttemptRow:
     def may_have_started(self) -> bool:
         """True once a runner was about to be started: then play code may have run."""
         return self.suspension is not None or self.runner_terminal is not None
+
+    @property
+    def suspended(self) -> bool:
+        """True while the play is suspended, parked or about to be: no runner speaks for it."""
+        return self.pending is not None or isinstance(
+            self.suspension, SleepSuspension | EventSuspension
+        )
 
     @property
     def heartbeat(self) -> HeartbeatIdentity:

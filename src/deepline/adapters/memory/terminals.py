@@ -5,10 +5,17 @@ from collections.abc import Callable
 from deepline.adapters.memory.ending import Ending, end_run
 from deepline.adapters.memory.rows import AttemptRow, RunRow
 from deepline.adapters.memory.world import Port, World
+from deepline.core.heartbeats import (
+    Accept,
+    AlreadyStored,
+    AttemptState,
+    Refuse,
+    judge_suspension,
+)
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.heartbeat import ExpectHeartbeat, HeartbeatFence
 from deepline.core.model.identity import AttemptKey, RunId
-from deepline.core.model.result import Completed, RunnerTerminal
+from deepline.core.model.result import Completed, RunnerTerminal, Suspended
 from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why
 from deepline.ports.terminals import (
@@ -22,6 +29,10 @@ from deepline.ports.terminals import (
     OfferOutcome,
     OfferRefused,
     OfferStored,
+    SuspendOutcome,
+    SuspensionAlreadyStored,
+    SuspensionRefused,
+    SuspensionStored,
     TerminalCommit,
     Unstarted,
 )
@@ -64,8 +75,10 @@ class MemoryTerminals(Port):
                 return OfferRefused(liveness_exists=False)
             if row.runner_terminal is not None:
                 return OfferAlreadyStored()
-            if self.world.live_attempt(key) is None or not _heart_matches(row, fence):
+            if self.world.live_attempt(key) is None:
                 return OfferRefused(liveness_exists=True)
+            if row.suspended or not _heart_matches(row, fence):
+                return OfferRefused(liveness_exists=True, suspended=row.suspended)
             row.runner_terminal, row.runner_terminal_at = terminal, self.world.now()
             row.updated_at = row.runner_terminal_at
             self.world.decide(key.run_id, key.attempt, why)
@@ -73,6 +86,38 @@ class MemoryTerminals(Port):
             return OfferStored()
 
         return await self._step("terminals.offer", effect)
+
+    async def suspend(self, key: AttemptKey, suspended: Suspended, why: Why) -> SuspendOutcome:
+        """Store the suspension a runner hands in, and wake its run."""
+
+        def effect() -> SuspendOutcome:
+            row = self.world.attempts.get(key)
+            match judge_suspension(self._state(key), suspended.suspension):
+                case Refuse(code=code):
+                    return SuspensionRefused(code)
+                case AlreadyStored():
+                    return SuspensionAlreadyStored()
+                case Accept():
+                    assert row is not None
+                    row.pending, row.updated_at = suspended, self.world.now()
+                    self.world.decide(key.run_id, key.attempt, why)
+                    self.world.wake_run(self.world.runs[key.run_id])
+                    return SuspensionStored()
+
+        return await self._step("terminals.suspend", effect)
+
+    def _state(self, key: AttemptKey) -> AttemptState | None:
+        row = self.world.attempts.get(key)
+        if row is None:
+            return None
+        return AttemptState(
+            attempt=row.status,
+            run=self.world.runs[key.run_id].status,
+            terminal_stored=row.runner_terminal is not None,
+            heartbeat=row.heartbeat,
+            waits_for=row.suspension,
+            pending=None if row.pending is None else row.pending.suspension,
+        )
 
     async def stored(self, key: AttemptKey) -> RunnerTerminal | None:
         """Read the runner terminal stored on an attempt."""
@@ -101,6 +146,7 @@ class MemoryTerminals(Port):
                 or run.status is not RunStatus.QUEUED
                 or run.release_id != condition.release_id
                 or run.task_id != condition.task_id
+                or (condition.task_over and _has_open_task(self.world, run))
             )
 
         return await self._step(
@@ -140,19 +186,27 @@ class MemoryTerminals(Port):
 def _fenced(world: World, commit: TerminalCommit) -> AttemptRow | None:
     """The attempt if it may end its run: the newest, under this lease, and in a state to do so.
 
-    A finaliser may also settle a retired attempt: nobody else may start the run again.
+    A finaliser may also settle a retired attempt, and so may who found its task to be over:
+    nobody else may start the run again.
     """
     ref, claim = commit.ref, commit.claim
     row = world.attempts.get(AttemptKey(ref.run_id, ref.attempt))
     run = world.runs[ref.run_id]
     if row is None or run.ended or run.attempt != ref.attempt or row.lease_token != ref.lease_token:
         return None
+    if commit.stranded and _has_open_task(world, run):
+        return None
     allowed = {AttemptStatus.RUNNING}
     if commit.from_waiting:
         allowed.add(AttemptStatus.WAITING)
-    if claim is not None and claim.is_finaliser:
+    if commit.stranded or (claim is not None and claim.is_finaliser):
         allowed.add(AttemptStatus.RETIRED)
     return row if row.status in allowed else None
+
+
+def _has_open_task(world: World, run: RunRow) -> bool:
+    task = world.queue.tasks.get(run.task_id or "")
+    return task is not None and task.open
 
 
 def _heart_matches(attempt: AttemptRow, fence: HeartbeatFence) -> bool:

@@ -41,6 +41,7 @@ from deepline.core.model.why import Why
 from deepline.ports.api_keys import ApiKey
 from deepline.ports.attempts import PreCodeRecovery
 from deepline.ports.clock import Clock
+from deepline.ports.crash_diagnostics import CrashDiagnostic
 from deepline.ports.engine import Wakeups
 from deepline.ports.receipts import StepResult
 from deepline.ports.run_events import RunEvent
@@ -92,6 +93,7 @@ class World:
     cleanup_jobs: dict[str, CleanupJobRow] = attrs.field(factory=dict)
     open_cleanup: dict[str, CleanupJobRow] = attrs.field(factory=dict)
     cleanup_events: dict[RunId, list[CleanupEventRow]] = attrs.field(factory=dict)
+    crash_diagnostics: dict[AttemptKey, CrashDiagnostic] = attrs.field(factory=dict)
     usage: dict[RunId, list[UsageRow]] = attrs.field(factory=dict)
     recoveries: dict[tuple[RunId, str], PreCodeRecovery] = attrs.field(factory=dict)
     api_keys: dict[str, ApiKey] = attrs.field(factory=dict)

@@ -158,9 +158,12 @@ class PostgresAttempts:
         )
         return Parked(instant(answer["until"])) if answer["held"] else LostFence()
 
-    async def resume(self, ref: AttemptRef, claim: Claim) -> bool:
-        """Take a waiting attempt back to running."""
-        return await self._held("resume", work_fields(ref, claim))
+    async def resume(self, ref: AttemptRef, claim: Claim, checkpoint: Checkpoint) -> bool:
+        """Take a waiting attempt back to running, with its checkpoint."""
+        return await self._held(
+            "resume",
+            work_fields(ref, claim) | {"checkpoint": checkpoint_to_json(checkpoint)},
+        )
 
     async def defer(self, claim: Claim, delay: timedelta, why: Why) -> bool:
         """Let the engine run sleep; of the run only the reason is written down."""

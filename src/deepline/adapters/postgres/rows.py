@@ -22,12 +22,13 @@ from deepline.core.model.heartbeat import HeartbeatIdentity, Liveness
 from deepline.core.model.identity import AttemptKey, AttemptRef, Lane, LeaseToken, RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.launch import Launch
-from deepline.core.model.result import Failed, RunnerTerminal
+from deepline.core.model.result import Failed, RunnerTerminal, Suspended
 from deepline.core.model.run import RunStatus
 from deepline.ports.errors import MalformedDocument
 from deepline.ports.wire import (
     checkpoint_from_json,
     launch_from_json,
+    result_from_json,
     silence_watch_from_json,
     suspension_from_json,
     terminal_from_json,
@@ -120,6 +121,7 @@ def prepared_from_row(row: Document, created_projection_delay: timedelta) -> Pre
 def attempt_from_row(row: Document) -> Attempt:
     """An attempt as it stands."""
     suspension = _readable(suspension_from_json, row["suspension"])
+    pending = optional(_pending, row["pending"])
     return Attempt(
         ref=AttemptRef(RunId(row["run_id"]), row["attempt"], LeaseToken(row["lease_token"])),
         status=AttemptStatus(row["status"]),
@@ -130,7 +132,10 @@ def attempt_from_row(row: Document) -> Attempt:
         suspension_malformed=suspension is None and row["suspension"] is not None,
         checkpoint=_readable(checkpoint_from_json, row["checkpoint"]) or Checkpoint(),
         silence=silence_watch_from_json(row["silence"]),
-        runner_terminal=optional(stored_terminal, row["runner_terminal"]),
+        runner_terminal=pending
+        if isinstance(pending, Failed)
+        else optional(stored_terminal, row["runner_terminal"]),
+        pending=pending if isinstance(pending, Suspended) else None,
         outage_started_at=optional(instant, row["outage_started_at"]),
     )
 
@@ -150,6 +155,17 @@ def stored_terminal(document: object) -> RunnerTerminal:
         return terminal_from_json(document)
     except MalformedDocument as problem:
         return Failed(error=f"RUNTIME_TERMINAL_UNREADABLE: the stored terminal: {problem}")
+
+
+def _pending(document: object) -> Suspended | Failed:
+    """A suspension handed in. One that cannot be read ends its run as a terminal would."""
+    try:
+        result = result_from_json(document)
+    except MalformedDocument as problem:
+        return Failed(error=f"RUNTIME_SUSPENSION_UNREADABLE: the stored suspension: {problem}")
+    if isinstance(result, Suspended):
+        return result
+    return Failed(error="RUNTIME_SUSPENSION_UNREADABLE: what is stored is no suspension")
 
 
 def _launch(document: object) -> Launch | None:

@@ -35,7 +35,7 @@ class Steps:
     def __init__(self, pool: ConnectionPool, schema: str) -> None:
         self._pool = pool
         self.schema = schema
-        self._groups: dict[str, GroupCommit] = {}
+        self._groups: dict[tuple[object, ...], GroupCommit] = {}
         self._nursery: trio.Nursery | None = None
         self._scopes: list[trio.CancelScope] = []
         self._ends_at = math.inf
@@ -54,11 +54,11 @@ class Steps:
     async def write(self, function: str, request: Mapping[str, Json], *arguments: object) -> Json:
         """Ask one step for one request and return its answer.
 
-        `arguments` go to the function as they are and must be the same in every call of it.
+        `arguments` go to the function as they are; requests with equal ones share transactions.
         Cancelled before it is sent, nothing happens; later, the outcome is unknown.
         """
         encoded = encode_json(request)
-        group = self._groups.get(function)
+        group = self._groups.get((function, *arguments))
         if group is None:
             group = self._open_group(function, arguments)
         try:
@@ -96,7 +96,7 @@ class Steps:
         if self._nursery is None:
             raise Unavailable("the store is closed")
         group = GroupCommit(send)
-        self._groups[function] = group
+        self._groups[function, *arguments] = group
         scope = trio.CancelScope(shield=True, deadline=self._ends_at)
         self._scopes.append(scope)
         self._nursery.start_soon(_carry, group, scope)

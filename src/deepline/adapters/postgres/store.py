@@ -12,6 +12,8 @@ from deepline.adapters.postgres.api_keys import PostgresApiKeys
 from deepline.adapters.postgres.attempts import PostgresAttempts
 from deepline.adapters.postgres.capacity import PostgresCapacity
 from deepline.adapters.postgres.cleanup import PostgresCleanup
+from deepline.adapters.postgres.crash_diagnostics import PostgresCrashDiagnostics
+from deepline.adapters.postgres.dead_letters import PostgresDeadLetters
 from deepline.adapters.postgres.lanes import PostgresLanes
 from deepline.adapters.postgres.launches import Count, PostgresLaunches, count_nothing
 from deepline.adapters.postgres.liveness import PostgresLiveness
@@ -19,6 +21,7 @@ from deepline.adapters.postgres.migrate import DEFAULT_SCHEMA
 from deepline.adapters.postgres.outbox import PostgresOutbox
 from deepline.adapters.postgres.pool import ConnectionPool
 from deepline.adapters.postgres.receipts import PostgresReceipts
+from deepline.adapters.postgres.recovery import PostgresRecovery
 from deepline.adapters.postgres.run_events import PostgresRunEvents
 from deepline.adapters.postgres.runs import PostgresRuns
 from deepline.adapters.postgres.settings import ConnectionSettings
@@ -42,6 +45,9 @@ class PostgresStore:
     outbox: PostgresOutbox
     cleanup: PostgresCleanup
     capacity: PostgresCapacity
+    recovery: PostgresRecovery
+    dead_letters: PostgresDeadLetters
+    crash_diagnostics: PostgresCrashDiagnostics
     usage: PostgresUsage
     sheets: PostgresSheets
     receipts: PostgresReceipts
@@ -85,6 +91,9 @@ async def open_store(
                 outbox=PostgresOutbox(steps),
                 cleanup=PostgresCleanup(steps),
                 capacity=PostgresCapacity(steps),
+                recovery=PostgresRecovery(steps),
+                dead_letters=PostgresDeadLetters(steps),
+                crash_diagnostics=PostgresCrashDiagnostics(steps),
                 usage=PostgresUsage(steps),
                 sheets=PostgresSheets(steps),
                 receipts=PostgresReceipts(steps),

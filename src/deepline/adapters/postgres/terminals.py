@@ -15,7 +15,7 @@ from deepline.adapters.postgres.steps import Steps
 from deepline.core.model.heartbeat import ExpectHeartbeat, HeartbeatFence
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.json_value import Json
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerTerminal, Suspended
 from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why
 from deepline.ports.terminals import (
@@ -29,6 +29,10 @@ from deepline.ports.terminals import (
     OfferOutcome,
     OfferRefused,
     OfferStored,
+    SuspendOutcome,
+    SuspensionAlreadyStored,
+    SuspensionRefused,
+    SuspensionStored,
     TerminalCommit,
     Unstarted,
 )
@@ -80,7 +84,20 @@ class PostgresTerminals:
             case "already_stored":
                 return OfferAlreadyStored()
             case _:
-                return OfferRefused(liveness_exists=answer["liveness_exists"])
+                return OfferRefused(
+                    liveness_exists=answer["liveness_exists"],
+                    suspended=answer.get("suspended", False),
+                )
+
+    async def suspend(self, key: AttemptKey, suspended: Suspended, why: Why) -> SuspendOutcome:
+        """Store the suspension a runner hands in, and wake its run."""
+        answer = await self._ask(
+            "suspend_attempts",
+            key_fields(key) | {"pending": result_to_json(suspended), "why": why_to_json(why)},
+        )
+        if "refused" in answer:
+            return SuspensionRefused(answer["refused"])
+        return SuspensionStored() if answer["stored"] else SuspensionAlreadyStored()
 
     async def stored(self, key: AttemptKey) -> RunnerTerminal | None:
         """Read the terminal stored on an attempt."""
@@ -119,6 +136,7 @@ class PostgresTerminals:
                 "unstarted": condition is not None,
                 "release_id": None if condition is None else condition.release_id,
                 "task_id": None if condition is None else condition.task_id,
+                "task_over": condition is not None and condition.task_over,
             },
         )
         if answer["cancelled"]:
@@ -144,4 +162,5 @@ def _commit_request(commit: TerminalCommit) -> dict[str, Json]:
         ],
         "keep_log_tail": commit.keep_log_tail,
         "capture_crash": commit.request_crash_diagnostic,
+        "stranded": commit.stranded,
     }

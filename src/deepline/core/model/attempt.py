@@ -8,7 +8,7 @@ import attrs
 from deepline.core.model.checkpoint import Checkpoint, SilenceWatch
 from deepline.core.model.heartbeat import Liveness
 from deepline.core.model.identity import AttemptRef
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerTerminal, Suspended
 from deepline.core.model.suspension import Suspension
 
 
@@ -41,6 +41,7 @@ class Attempt:
     `suspension` is set once a runner was about to be started, so that whoever claims the run
     after a crash knows which sandbox may already run the play. `suspension_malformed` says that
     something was stored which could not be parsed; then `suspension` is `None`.
+    `pending` is the suspension that the runner handed in and no worker has parked yet.
     `outage_started_at` is the start of the unbroken executor-token outage (C17).
     """
 
@@ -54,4 +55,5 @@ class Attempt:
     checkpoint: Checkpoint = attrs.field(factory=Checkpoint)
     silence: SilenceWatch | None = None
     runner_terminal: RunnerTerminal | None = None
+    pending: Suspended | None = None
     outage_started_at: datetime | None = None

@@ -187,8 +187,8 @@ async def test_a_resumed_attempt_runs_under_its_own_fence(bench: StoreBench) -> 
     await bench.make_due("run")
     wake = await bench.claim_wake()
 
-    assert await bench.store.attempts.resume(wake.attempt.ref, wake.claim)
-    assert not await bench.store.attempts.resume(wake.attempt.ref, wake.claim)
+    assert await bench.store.attempts.resume(wake.attempt.ref, wake.claim, Checkpoint())
+    assert not await bench.store.attempts.resume(wake.attempt.ref, wake.claim, Checkpoint())
     assert await bench.store.terminals.status(RunId("run")) is RunStatus.RUNNING
     assert isinstance(await bench.commit(wake), Committed)
 
@@ -199,7 +199,7 @@ async def test_a_resumed_attempt_is_never_started_anew(bench: StoreBench) -> Non
     await bench.park(work, event())
     await bench.make_due("run")
     wake = await bench.claim_wake()
-    await bench.store.attempts.resume(wake.attempt.ref, wake.claim)
+    await bench.store.attempts.resume(wake.attempt.ref, wake.claim, Checkpoint())
     await bench.lose_claim(wake)
 
     again = await bench.claim_wake()
@@ -214,8 +214,10 @@ async def test_a_resume_under_a_lost_claim_is_refused(bench: StoreBench) -> None
     await bench.make_due("run")
     wake = await bench.claim_wake()
 
-    assert not await bench.store.attempts.resume(wake.attempt.ref, stale.claim)
-    assert not await bench.store.attempts.resume(other_lease(wake.attempt.ref), wake.claim)
+    assert not await bench.store.attempts.resume(wake.attempt.ref, stale.claim, Checkpoint())
+    assert not await bench.store.attempts.resume(
+        other_lease(wake.attempt.ref), wake.claim, Checkpoint()
+    )
 
 
 async def test_a_deferral_changes_nothing_of_the_attempt(bench: StoreBench) -> None:

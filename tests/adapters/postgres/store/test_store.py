@@ -7,6 +7,7 @@ import pytest
 import trio
 from psycopg.conninfo import make_conninfo
 
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.heartbeat import NoFence
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
@@ -40,7 +41,7 @@ async def test_a_closed_store_is_unavailable(migrated_database: str) -> None:
     with pytest.raises(Unavailable):
         await bench.commit(work)
     with pytest.raises(Unavailable):
-        await bench.store.attempts.resume(work.attempt.ref, work.claim)
+        await bench.store.attempts.resume(work.attempt.ref, work.claim, Checkpoint())
 
 
 async def test_a_write_whose_connection_is_lost_is_unknown(bench: StoreBench) -> None:

@@ -74,6 +74,7 @@ create table {schema}.attempts (
     silence jsonb,
     runner_terminal jsonb,
     runner_terminal_at timestamptz,
+    pending jsonb,
     outage_started_at timestamptz,
     retired_reason text,
     created_at timestamptz not null default clock_timestamp(),

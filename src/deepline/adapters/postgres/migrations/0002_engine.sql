@@ -34,7 +34,7 @@ language sql stable as $$
         'heartbeat_identity', {schema}.heartbeat_identity(a.heartbeat_at, a.heartbeat_seq),
         'heartbeat_at', {schema}.iso(a.heartbeat_at), 'created_at', {schema}.iso(a.created_at),
         'suspension', a.suspension, 'checkpoint', a.checkpoint, 'silence', a.silence,
-        'runner_terminal', a.runner_terminal,
+        'runner_terminal', a.runner_terminal, 'pending', a.pending,
         'outage_started_at', {schema}.iso(a.outage_started_at))
 $$;
 
@@ -119,6 +119,22 @@ begin
         'r_' || p_lane)
     into v_held using p_engine_run_id, p_owner;
     return coalesce(v_held, false);
+end $$;
+
+-- Will nobody ever claim the task of a run? The caller holds the lock of the run's row.
+create function {schema}.task_is_over(p_lane text, p_task_id uuid) returns boolean
+language plpgsql as $$
+declare
+    v_over boolean;
+begin
+    if not {schema}.task_exists(p_lane, p_task_id) then
+        return true;
+    end if;
+    execute format(
+        'select state in (''completed'', ''failed'', ''cancelled'') from absurd.%I
+          where task_id = $1', 't_' || p_lane)
+    into v_over using p_task_id;
+    return v_over;
 end $$;
 
 create function {schema}.task_exists(p_lane text, p_task_id uuid) returns boolean
@@ -271,36 +287,37 @@ begin
     end loop;
 end $$;
 
--- Spawns the tasks of runs without one on their lanes; answers which runs got a task made now.
--- A run not admitted yet is held back at infinity until a claim admits it.
-create function {schema}.spawn_tasks(p_requests jsonb) returns text[]
+-- Spawns the tasks of those of the requests' runs that are named, on their lanes; answers which
+-- runs got a task made now. A run not admitted yet is held back at infinity until a claim admits it.
+create function {schema}.spawn_tasks(p_requests jsonb, p_run_ids text[]) returns text[]
 language plpgsql as $$
 declare
     v_lane text;
     v_made text[] := '{}';
     v_lane_made text[];
+    v_lane_held uuid[];
 begin
     for v_lane in
-        select distinct r.lane from {schema}.runs r
-         where r.run_id in (select q ->> 'run_id' from jsonb_array_elements(p_requests) q)
+        select distinct r.lane from {schema}.runs r where r.run_id = any (p_run_ids)
     loop
         with spawned as materialized (
-            select r.run_id, s.task_id, s.run_id as engine_run_id, s.created
-              from jsonb_to_recordset(p_requests) as q(run_id text, params jsonb, options jsonb)
+            select r.run_id, r.admitted_at, s.task_id, s.run_id as engine_run_id, s.created
+              from (select distinct on (q.run_id) q.* from jsonb_to_recordset(p_requests) as q(
+                        run_id text, params jsonb, options jsonb)
+                     where q.run_id = any (p_run_ids) order by q.run_id) q
               join {schema}.runs r on r.run_id = q.run_id and r.lane = v_lane
              cross join lateral absurd.spawn_task(v_lane, 'play-run', q.params, q.options) s),
         linked as (
             update {schema}.runs r
                set task_id = s.task_id, engine_run_id = s.engine_run_id
               from spawned s where s.run_id = r.run_id)
-        select coalesce(array_agg(s.run_id) filter (where s.created), '{}')
-          into v_lane_made from spawned s;
+        select coalesce(array_agg(s.run_id) filter (where s.created), '{}'),
+               array_agg(s.engine_run_id) filter (where s.created and s.admitted_at is null)
+          into v_lane_made, v_lane_held from spawned s;
         execute format(
-            'update absurd.%I e set available_at = ''infinity''
-               from {schema}.runs r
-              where r.run_id = any ($1) and r.admitted_at is null
-                and e.run_id = r.engine_run_id and e.state = ''pending''', 'r_' || v_lane)
-        using v_lane_made;
+            'update absurd.%I set available_at = ''infinity'' where run_id = any ($1)',
+            'r_' || v_lane)
+        using v_lane_held;
         perform pg_notify('deepline_wake', v_lane);
         v_made := v_made || v_lane_made;
     end loop;
@@ -312,53 +329,52 @@ returns table (answer jsonb) language plpgsql as $$
 declare
     v_now timestamptz := absurd.current_time();
     v_new text[];
-    v_made text[];
+    v_made text[] := '{}';
 begin
     -- In run id order, so that two batches with the same runs wait for each other and never both.
-    with q as (
+    with q as materialized (
         select distinct on (q.run_id) q.* from jsonb_to_recordset(p_requests) as q(
             run_id text, org_id text, play_name text, lane text, release_id text,
-            placement_key text, retry_of text)
+            placement_key text, retry_of text, launch jsonb, input jsonb)
         order by q.run_id),
     inserted as (
-        insert into {schema}.runs (run_id, org_id, play_name, lane, release_id, placement_key,
-                                   retry_of, created_at, next_seq, created_projected_at)
+        insert into {schema}.runs as r (
+            run_id, org_id, play_name, lane, release_id, placement_key, retry_of, created_at,
+            next_seq, created_projected_at)
         select q.run_id, q.org_id, q.play_name, q.lane, q.release_id, q.placement_key,
                q.retry_of, v_now, 2, case when p_project_created then v_now end
           from q order by q.run_id
         on conflict (run_id) do nothing
-        returning run_id)
-    select coalesce(array_agg(i.run_id), '{}') into v_new from inserted i;
-
-    insert into {schema}.launches (run_id, launch, input, created_at)
-    select distinct on (q.run_id) q.run_id, q.launch, q.input, v_now
-      from jsonb_to_recordset(p_requests) as q(run_id text, launch jsonb, input jsonb)
-     where q.run_id = any (v_new)
-    on conflict (run_id) do nothing;
-
-    insert into {schema}.outbox (run_id, seq, event_id, kind, payload, occurred_at, due_at,
-                                 delivered_at)
-    select r.run_id, 1, 'run-created:' || r.run_id, 'run.created', f.payload, v_now, v_now,
-           case when p_project_created then v_now end
-      from {schema}.runs r cross join lateral {schema}.created_fact(r) as f(payload)
-     where r.run_id = any (v_new);
-    if p_project_created then
+        returning r),
+    described as (
+        insert into {schema}.launches (run_id, launch, input, created_at)
+        select q.run_id, q.launch, q.input, v_now
+          from q join inserted i on (i.r).run_id = q.run_id
+        on conflict (run_id) do nothing),
+    facts as (
+        insert into {schema}.outbox (
+            run_id, seq, event_id, kind, payload, occurred_at, due_at, delivered_at)
+        select (i.r).run_id, 1, 'run-created:' || (i.r).run_id, 'run.created',
+               {schema}.created_fact(i.r), v_now, v_now, case when p_project_created then v_now end
+          from inserted i
+        returning run_id, event_id, kind, payload),
+    events as (
         insert into {schema}.run_events (run_id, cursor, event_id, kind, payload, occurred_at)
-        select o.run_id, 1, o.event_id, o.kind, o.payload, v_now
-          from {schema}.outbox o where o.run_id = any (v_new) and o.seq = 1
-        on conflict do nothing;
+        select f.run_id, 1, f.event_id, f.kind, f.payload, v_now
+          from facts f where p_project_created
+        on conflict do nothing)
+    select coalesce(array_agg((i.r).run_id), '{}') into v_new from inserted i;
+    if v_new <> '{}' then
+        v_made := {schema}.spawn_tasks(p_requests, v_new);
     end if;
-
-    select {schema}.spawn_tasks(coalesce(jsonb_agg(q), '[]')) into v_made
-      from (select distinct on (q ->> 'run_id') q from jsonb_array_elements(p_requests) q
-             where q ->> 'run_id' = any (v_new)) as distinct_new(q);
     return query
         select jsonb_build_object(
             'task_id', r.task_id,
             'run_created', f.first_mention and r.run_id = any (v_new),
             'task_created', f.first_mention and r.run_id = any (v_made),
-            'task_recovery_required',
-                r.terminal_at is null and not {schema}.task_exists(r.lane, r.task_id))
+            'task_recovery_required', case
+                when r.terminal_at is not null or r.run_id = any (v_made) then false
+                else not {schema}.task_exists(r.lane, r.task_id) end)
         from (select q.run_id, q.n, row_number() over (partition by q.run_id order by q.n) = 1
                 from rows from (jsonb_to_recordset(p_requests) as (run_id text))
                      with ordinality as q(run_id, n)) as f(run_id, n, first_mention)
@@ -391,7 +407,7 @@ begin
     loop
         v_made := '{}';
         if q.missing then
-            v_made := {schema}.spawn_tasks(jsonb_build_array(q.request));
+            v_made := {schema}.spawn_tasks(jsonb_build_array(q.request), array[q.run_id]);
         end if;
         select jsonb_build_object(
             'task_id', r.task_id, 'run_created', false, 'task_created', r.run_id = any (v_made),

@@ -10,16 +10,19 @@ declare
     v_room integer;
     v_admitted uuid[];
 begin
+    if not exists (
+        select from {schema}.runs r
+         where r.lane = p_lane and r.status = 'queued' and r.admitted_at is null)
+    then
+        return;
+    end if;
     execute format(
         'select $2 - count(*) from (
              select from absurd.%I
               where state in (''pending'', ''sleeping'') and available_at <= $1 limit $2) due',
         'r_' || p_lane)
     into v_room using v_now, p_quantity;
-    if v_room <= 0 or not exists (
-        select from {schema}.runs r
-         where r.lane = p_lane and r.status = 'queued' and r.admitted_at is null)
-    then
+    if v_room <= 0 then
         return;
     end if;
     -- One admission of a lane at a time, else two could both fill the last place of a limit.
@@ -186,9 +189,11 @@ begin
     begun as (
         insert into {schema}.attempts as a (
             run_id, attempt, lease_token, status, engine_attempt, worker, claim_owner,
-            outage_started_at, created_at, updated_at)
+            outage_started_at, checkpoint, created_at, updated_at)
         select f.run_id, f.attempt + 1, gen_random_uuid()::text, 'running', f.engine_attempt,
-               p_worker, p_owner, f.outage_started_at, v_now, v_now
+               p_worker, p_owner, f.outage_started_at,
+               -- What a play was answered before it was resumed goes on with it; a proof does not.
+               (f.newest).checkpoint - 'detachedRunnerSilenceConfirmation', v_now, v_now
           from found f where f.kind = 'fresh'
         returning a),
     running as (

@@ -16,25 +16,27 @@ create function {schema}.claims_held(p_requests jsonb) returns integer[]
 language plpgsql as $$
 declare
     v_lane text;
-    v_lane_held integer[];
-    v_held integer[] := '{}';
+    v_ids uuid[];
+    v_lane_held text[];
+    v_held text[] := '{}';
 begin
-    for v_lane in
-        select distinct q ->> 'lane' from jsonb_array_elements(p_requests) q
-         where q ->> 'lane' is not null
+    for v_lane, v_ids in
+        select q ->> 'lane', array_agg((q ->> 'engine_run_id')::uuid)
+          from jsonb_array_elements(p_requests) q
+         where q ->> 'lane' is not null group by 1
     loop
+        -- Owners are compared below: this is planned at each call, so it is kept small.
         execute format(
-            'select array_agg(n) from (
-                 select c.n from absurd.%I r
-                   join rows from (jsonb_to_recordset($1) as (
-                            lane text, engine_run_id uuid, owner text))
-                        with ordinality as c(lane, run_id, owner, n)
-                     on c.lane = $2 and r.run_id = c.run_id and r.claimed_by = c.owner
-                  where r.state = ''running'' for update of r) held', 'r_' || v_lane)
-        into v_lane_held using p_requests, v_lane;
-        v_held := v_held || coalesce(v_lane_held, '{}');
+            'select array_agg(run_id || '' '' || claimed_by) from (
+                 select run_id, claimed_by from absurd.%I
+                  where run_id = any ($1) and state = ''running'' for update) running',
+            'r_' || v_lane)
+        into v_lane_held using v_ids;
+        v_held := v_held || v_lane_held;
     end loop;
-    return v_held;
+    return array(
+        select q.n from jsonb_array_elements(p_requests) with ordinality as q(request, n)
+         where (q.request ->> 'engine_run_id') || ' ' || (q.request ->> 'owner') = any (v_held));
 end $$;
 
 -- Ends runs under their fences. Every fact of an end is in this one transaction: the run's
@@ -59,10 +61,10 @@ begin
                    run_id text, attempt integer, lease_token text, lane text, engine_run_id uuid,
                    finaliser boolean, result jsonb, why jsonb, from_waiting boolean,
                    preserve boolean, settled jsonb, keep_log_tail boolean,
-                   capture_crash boolean))
+                   capture_crash boolean, stranded boolean))
                with ordinality as q(
                    run_id, attempt, lease_token, lane, engine_run_id, finaliser, result, why,
-                   from_waiting, preserve, settled, keep_log_tail, capture_crash, n)
+                   from_waiting, preserve, settled, keep_log_tail, capture_crash, stranded, n)
           join {schema}.runs r
             on r.run_id = q.run_id and r.attempt = q.attempt and r.terminal_at is null
           join {schema}.attempts a
@@ -70,7 +72,8 @@ begin
          where (q.lane is null or q.n = any (v_held))
            and (a.status = 'running' or a.status = 'waiting' and q.from_waiting
                 -- Nobody else may start the run again after its engine attempts are used up.
-                or a.status = 'retired' and q.finaliser)),
+                or a.status = 'retired' and (q.finaliser or q.stranded))
+           and (not q.stranded or {schema}.task_is_over(r.lane, r.task_id))),
     ended as (select f.* from fenced f where f.turn = 1),
     runs_ended as (
         update {schema}.runs r
@@ -137,6 +140,13 @@ begin
         order by q.n;
 end $$;
 
+-- Is the play suspended, parked or about to be? Then no runner speaks for it (C29).
+create function {schema}.is_suspended(a {schema}.attempts) returns boolean
+language sql immutable as $$
+    select a.pending is not null
+        or coalesce(a.suspension ->> 'kind' in ('sleep', 'integration_event'), false)
+$$;
+
 -- The runner's terminal on the attempt: the first stays, a fence is compared to the last digit.
 create function {schema}.offer_terminals(p_requests jsonb) returns table (answer jsonb)
 language plpgsql as $$
@@ -154,6 +164,11 @@ begin
          where t.run_id = q.run_id and t.attempt = q.attempt;
         if a.runner_terminal is not null then
             answer := jsonb_build_object('outcome', 'already_stored');
+        elsif {schema}.is_suspended(a) and a.status in ('running', 'waiting')
+            and r.terminal_at is null
+        then
+            answer := jsonb_build_object(
+                'outcome', 'refused', 'liveness_exists', true, 'suspended', true);
         elsif a.run_id is null or a.status not in ('running', 'waiting')
             or r.terminal_at is not null
             or q.fenced and q.heartbeat is distinct from
@@ -196,6 +211,7 @@ begin
           from (select q.run_id, q.attempt, count(*) as beats from q group by 1, 2) b
          where a.run_id = b.run_id and a.attempt = b.attempt
            and a.status in ('running', 'waiting') and a.runner_terminal is null
+           and not {schema}.is_suspended(a)
         returning a.run_id, a.attempt, a.heartbeat_seq - b.beats as seq)
     select case
         when b.run_id is not null then jsonb_build_object(
@@ -203,7 +219,9 @@ begin
         when a.run_id is null then jsonb_build_object('refused', 'unknown_attempt')
         when a.status not in ('running', 'waiting') then
             jsonb_build_object('refused', 'attempt_over')
-        else jsonb_build_object('refused', 'terminal_stored') end
+        when a.runner_terminal is not null then
+            jsonb_build_object('refused', 'terminal_stored')
+        else jsonb_build_object('refused', 'suspended') end
       from q
       left join beaten b on b.run_id = q.run_id and b.attempt = q.attempt
       left join {schema}.attempts a on a.run_id = q.run_id and a.attempt = q.attempt
@@ -223,13 +241,14 @@ begin
     perform {schema}.lock_runs(p_requests);
     for q in select * from jsonb_to_recordset(p_requests) as (
         run_id text, cancelled_by text, reason text, why jsonb, unstarted boolean,
-        release_id text, task_id uuid)
+        release_id text, task_id uuid, task_over boolean)
     loop
         select * into r from {schema}.runs t where t.run_id = q.run_id;
         if r.run_id is null or r.terminal_at is not null
             or q.unstarted and (r.attempt > 0 or r.status <> 'queued'
                 or r.release_id is distinct from q.release_id
-                or r.task_id is distinct from q.task_id)
+                or r.task_id is distinct from q.task_id
+                or q.task_over and not {schema}.task_is_over(r.lane, r.task_id))
         then
             answer := jsonb_build_object('cancelled', false, 'status', r.status);
             return next;

@@ -10,7 +10,9 @@ create function {schema}.reserve_one(
 returns jsonb language plpgsql as $$
 declare
     v_now timestamptz := absurd.current_time();
-    v_token text := replace(gen_random_uuid()::text, '-', '');
+    -- 40 hex digits: a name with it suits every provider, and tells nobody whose it is.
+    v_token text := left(encode(sha256(convert_to(
+        p_org_id || ':' || gen_random_uuid()::text, 'UTF8')), 'hex'), 40);
     o {schema}.sandbox_operations;
 begin
     select * into o from {schema}.sandbox_operations t
@@ -39,9 +41,7 @@ begin
     insert into {schema}.sandbox_operations as t (
         operation_key, token, name, provider, org_id, run_id, attempt, reserved_at)
     select format('%s:%s:%s:%s', p_run_id, p_attempt, p_provider, count(*) + 1), v_token,
-           'dl-' || left(
-               encode(sha256(convert_to(p_org_id || ':' || v_token, 'UTF8')), 'hex'), 40),
-           p_provider, p_org_id, p_run_id, p_attempt, v_now
+           'dl-' || v_token, p_provider, p_org_id, p_run_id, p_attempt, v_now
       from {schema}.sandbox_operations b
      where b.run_id = p_run_id and b.attempt = p_attempt and b.provider = p_provider
     returning * into o;

@@ -58,6 +58,7 @@ begin
         end if;
         v_due := q.until;
         if a.runner_terminal is not null
+            or a.pending is not null and q.suspension ->> 'kind' = 'detached_runner'
             or q.silence is not null
                 and q.silence ->> 'heartbeatIdentity' is distinct from
                     {schema}.heartbeat_identity(a.heartbeat_at, a.heartbeat_seq)
@@ -67,7 +68,8 @@ begin
         end if;
         update {schema}.attempts t
            set status = 'waiting', suspension = q.suspension, checkpoint = q.checkpoint,
-               silence = q.silence, claim_owner = null, adopted = false, updated_at = v_now
+               silence = q.silence, claim_owner = null, adopted = false, updated_at = v_now,
+               pending = case when q.suspension ->> 'kind' = 'detached_runner' then t.pending end
          where t.run_id = q.run_id and t.attempt = q.attempt;
         update {schema}.runs r set status = 'waiting'
          where r.run_id = q.run_id and r.status <> 'waiting';
@@ -81,6 +83,43 @@ begin
     end loop;
 end $$;
 
+-- Stores what runners hand in as their end when their play suspends, and wakes the runs (C29).
+create function {schema}.suspend_attempts(p_requests jsonb) returns table (answer jsonb)
+language plpgsql as $$
+declare
+    q record;
+    a {schema}.attempts;
+    r {schema}.runs;
+begin
+    perform {schema}.lock_runs(p_requests);
+    for q in select * from jsonb_to_recordset(p_requests) as (
+        run_id text, attempt integer, pending jsonb, why jsonb)
+    loop
+        select * into r from {schema}.runs t where t.run_id = q.run_id;
+        select * into a from {schema}.attempts t
+         where t.run_id = q.run_id and t.attempt = q.attempt;
+        answer := case
+            when a.run_id is null then '{"refused": "attempt_unknown"}'::jsonb
+            when coalesce(q.pending #>> '{suspension,kind}', '')
+                not in ('sleep', 'integration_event') then '{"refused": "not_a_pause"}'
+            when a.status not in ('running', 'waiting') or r.terminal_at is not null
+                then '{"refused": "attempt_over"}'
+            when a.runner_terminal is not null then '{"refused": "terminal_stored"}'
+            when not {schema}.is_suspended(a) then '{"stored": true}'
+            when q.pending -> 'suspension' in (a.pending -> 'suspension', a.suspension)
+                then '{"stored": false}'
+            else '{"refused": "suspended"}' end;
+        if answer = '{"stored": true}' then
+            update {schema}.attempts t
+               set pending = q.pending, updated_at = absurd.current_time()
+             where t.run_id = q.run_id and t.attempt = q.attempt;
+            perform {schema}.note(q.run_id, q.attempt, q.why, false);
+            perform {schema}.wake(r.lane, r.task_id);
+        end if;
+        return next;
+    end loop;
+end $$;
+
 create function {schema}.resume(p_requests jsonb) returns table (answer jsonb)
 language plpgsql as $$
 declare
@@ -89,7 +128,8 @@ declare
 begin
     perform {schema}.lock_runs(p_requests);
     for q in select * from jsonb_to_recordset(p_requests) as (
-        run_id text, attempt integer, lease_token text, lane text, engine_run_id uuid, owner text)
+        run_id text, attempt integer, lease_token text, lane text, engine_run_id uuid, owner text,
+        checkpoint jsonb)
     loop
         v_held := exists (
             select from {schema}.held_attempt(q.run_id, q.attempt, q.lease_token, '{waiting}'))
@@ -97,7 +137,7 @@ begin
         if v_held then
             update {schema}.attempts t
                set status = 'running', claim_owner = q.owner, silence = null,
-                   updated_at = absurd.current_time()
+                   checkpoint = q.checkpoint, updated_at = absurd.current_time()
              where t.run_id = q.run_id and t.attempt = q.attempt;
             update {schema}.runs r set status = 'running' where r.run_id = q.run_id;
         end if;
@@ -251,6 +291,8 @@ begin
         if v_held then
             update {schema}.attempts a set suspension = q.suspension, updated_at = v_now
              where a.run_id = q.run_id and a.attempt = q.attempt;
+            -- What the run waited for is there: a later wait begins anew (C53).
+            delete from {schema}.recovery_deferrals d where d.run_id = q.run_id;
         else
             insert into {schema}.cleanup_jobs (
                 run_id, attempt, org_id, provider, operation_key, sandbox_id, sandbox_name,

@@ -1,0 +1,105 @@
+"""`deepline runs`: the runs that there are."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from deepline.cli.people.conduct import conduct, conduct_at_once
+from deepline.cli.people.endings import Wanted
+from deepline.cli.people.output_files import check_target
+from deepline.cli.people.reports import open_report
+from deepline.cli.people.where import HERE, Where
+from deepline.core.model.identity import RunId
+from deepline.core.model.run import RunStatus
+
+app = App(name="runs", help="List, show, follow and cancel runs.")
+
+
+@app.command(name="list")
+def list_(
+    *,
+    status: list[RunStatus] | None = None,
+    play: str | None = None,
+    limit: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000))] = 50,
+    where: Where = HERE,
+) -> int:
+    """List runs, newest first.
+
+    Parameters
+    ----------
+    status
+        Only runs of this status; may be repeated.
+    play
+        Only runs of the play of this name.
+    limit
+        At most so many.
+    """
+    look = where.look()
+    return conduct_at_once(lambda: look.list(status or (), play, limit))
+
+
+@app.command
+def show(
+    run_id: str,
+    /,
+    *,
+    output: Path | None = None,
+    sheet: str | None = None,
+    keep_formulas: bool = False,
+    where: Where = HERE,
+) -> int:
+    """Show one run: how it stands, its result, its sheets, the end of its log.
+
+    Parameters
+    ----------
+    run_id
+        As `deepline runs list` shows it.
+    output
+        Write the run's rows there, as CSV; a name that ends in .json takes the play's result.
+    sheet
+        Which sheet to write, for a play with several.
+    keep_formulas
+        Leave cells as they are, also those that a spreadsheet would run as a formula.
+    """
+    look = where.look()
+    wanted = None
+    if output is not None:
+        target = check_target(output, None)
+        wanted = Wanted(target=target, sheet=sheet, keep_formulas=keep_formulas)
+    with open_report(json=where.json) as report:
+        return conduct_at_once(lambda: look.show(RunId(run_id), report, wanted))
+
+
+@app.command
+def logs(run_id: str, /, *, follow: bool = False, where: Where = HERE) -> int:
+    """Print what the play has said.
+
+    Parameters
+    ----------
+    run_id
+        As `deepline runs list` shows it.
+    follow
+        Go on until the run has ended, and end as `deepline run` would.
+    """
+    look, run = where.look(), RunId(run_id)
+    with open_report(json=where.json) as report:
+        if follow:
+            return conduct(lambda stop: look.follow(run, report, stop))
+        return conduct_at_once(lambda: look.logs(run, report))
+
+
+@app.command
+def cancel(run_id: str, /, *, reason: str | None = None, where: Where = HERE) -> int:
+    """Cancel a run, whatever it is doing. Repeating it is harmless.
+
+    Parameters
+    ----------
+    run_id
+        As `deepline runs list` shows it.
+    reason
+        Why, for whoever asks later.
+    """
+    look = where.look()
+    return conduct_at_once(lambda: look.cancel(RunId(run_id), reason))

@@ -1,0 +1,1 @@
+"""What the commands for a person with a play do: submit, watch, look, cancel, explain, demo."""

@@ -1,0 +1,109 @@
+"""Runs as tables and pages of text, from what the API shows (docs/api.md)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TypeGuard
+
+from deepline.cli.people.durations import show_s
+from deepline.cli.people.endings import status_of, text_of
+from deepline.cli.people.reports import OUTPUT_CHARS_MAX, printable
+from deepline.core.model.json_value import Json, JsonObject
+from deepline.ports.wire import encode_json
+
+PLAY_CHARS = 32
+
+
+def run_table(runs: Sequence[JsonObject], *, now_ms: int) -> list[str]:
+    """One line a run under a header, newest first; just a sentence when there is none."""
+    if not runs:
+        return ["no runs; `deepline run play.py --input rows.csv` makes one"]
+    lines = [("RUN", "STATUS", "PLAY", "SUBMITTED", "TOOK")]
+    lines += [_line(run, now_ms) for run in runs]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+
+
+def run_page(run: JsonObject, sheets: Sequence[JsonObject]) -> list[str]:
+    """Everything about one run."""
+    result = run.get("result")
+    result = result if isinstance(result, Mapping) else {}
+    facts: list[tuple[str, str | None]] = [
+        ("run", text_of(run, "runId")),
+        ("play", text_of(run, "playName")),
+        ("status", status_of(run).value),
+        ("attempt", str(run.get("attempt"))),
+        ("submitted", _instant(run.get("createdAtMs"))),
+        ("ended", _instant(run.get("terminalAtMs"))),
+        ("why", _why(run.get("why"))),
+        ("error", text_of(result, "error")),
+        ("result", _short(result["output"]) if result.get("output") is not None else None),
+        *(("sheet", _sheet(sheet)) for sheet in sheets),
+    ]
+    lines = [f"{name:<10} {printable(value)}" for name, value in facts if value]
+    tail = run.get("logTail")
+    if _is_list(tail) and tail:
+        lines += ["log", *(printable(f"  | {line}") for line in tail)]
+    return lines
+
+
+def explanation_page(explained: JsonObject) -> list[str]:
+    """The sentence, what would move the run, and the evidence, oldest first."""
+    lines = [printable(text_of(explained, "sentence") or "")]
+    following = text_of(explained, "next")
+    if following:
+        lines.append(f"next: {printable(following)}")
+    evidence = explained.get("evidence")
+    entries = [one for one in evidence if isinstance(one, Mapping)] if _is_list(evidence) else []
+    return [*lines, *([""] if entries else []), *map(_entry, entries)]
+
+
+def _line(run: JsonObject, now_ms: int) -> tuple[str, str, str, str, str]:
+    began, over = run.get("createdAtMs"), run.get("terminalAtMs")
+    took = ""
+    if isinstance(began, int):
+        until = over if isinstance(over, int) else now_ms
+        took = show_s(max(0, until - began) / 1000)
+    play = printable(text_of(run, "playName") or "")
+    return (
+        text_of(run, "runId") or "",
+        status_of(run).value,
+        play if len(play) <= PLAY_CHARS else f"{play[: PLAY_CHARS - 1]}…",
+        _instant(began) or "",
+        took,
+    )
+
+
+def _entry(entry: JsonObject) -> str:
+    at = (text_of(entry, "at") or "")[:19].replace("T", " ")
+    rule = text_of(entry, "rule")
+    said = f"  [{rule}]" if rule else ""
+    return printable(f"{at:<19}  {text_of(entry, 'what') or ''}{said}")
+
+
+def _sheet(sheet: JsonObject) -> str:
+    return (
+        f"{sheet.get('namespace')}: {sheet.get('completed')} completed, {sheet.get('failed')} "
+        f"failed, of {sheet.get('total')}"
+    )
+
+
+def _why(value: Json) -> str | None:
+    return text_of(value, "rule") if isinstance(value, Mapping) else None
+
+
+def _instant(at_ms: Json) -> str | None:
+    if not isinstance(at_ms, int):
+        return None
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _short(value: Json) -> str:
+    text = encode_json(value)
+    return text if len(text) <= OUTPUT_CHARS_MAX else f"{text[:OUTPUT_CHARS_MAX]}…"
+
+
+def _is_list(value: Json) -> TypeGuard[Sequence[Json]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
