@@ -62,8 +62,12 @@ CASES = [
         id="committed-but-nothing-delivered",
     ),
     pytest.param(
-        Case(moment=Moment.CLEAN_UP, done=False, rule=None, attempts=1),
-        id="ended-but-not-cleaned-up",
+        Case(moment=Moment.DELETE, done=False, rule=None, attempts=1),
+        id="ended-but-nothing-deleted",
+    ),
+    pytest.param(
+        Case(moment=Moment.DELETED, done=False, rule=None, attempts=1),
+        id="deleted-but-nobody-wrote-it-down",
     ),
 ]
 

@@ -27,7 +27,8 @@ class Moment(enum.Enum):
     BIND = ("attempts", "update", "new.suspension is not null and old.suspension is null")
     PARK = ("attempts", "update", "new.status = 'waiting' and old.status = 'running'")
     END = ("runs", "update", "new.terminal_at is not null and old.terminal_at is null")
-    CLEAN_UP = ("cleanup_events", "insert", "true")
+    DELETE = ("cleanup_events", "insert", "new.kind = 'provider_delete_started'")
+    DELETED = ("cleanup_events", "insert", "new.kind = 'provider_delete_completed'")
 
 
 class HeldMoment:
