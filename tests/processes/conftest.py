@@ -33,5 +33,5 @@ def fleet(shared_fleet: Fleet) -> Iterator[Fleet]:
 def chance(request: pytest.FixtureRequest) -> random.Random:
     """Chance that repeats itself."""
     seed = f"{os.environ.get('DEEPLINE_CHAOS_SEED', '1')} {request.node.name}"
-    print("seed:", seed)
+    request.node.add_report_section("setup", "chaos seed", seed)
     return random.Random(seed)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from tests.support.fleet import Fleet
+from tests.support.fleet import Fleet, short
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 DEAFEN = """
@@ -20,7 +20,7 @@ PERIOD_S = 0.1
 def test_runs_end_though_nobody_hears(fleet: Fleet) -> None:
     """Whoever listens loses its session ten times a second, and all runs end in time."""
     with deafened(fleet.dsn) as killed:
-        run_ids = fleet.submit(*[{"do": "short", "pause_s": 0.1, "answer": n} for n in range(6)])
+        run_ids = fleet.submit(*[short(number) for number in range(6)])
         fleet.truth.wait_ended(run_ids, within_s=45)
         fleet.assert_sound()
 

@@ -6,7 +6,8 @@ import attrs
 import pytest
 
 from deepline.core.model.identity import RunId
-from tests.support.fleet import Fleet, new_id
+from deepline.core.model.json_value import Json
+from tests.support.fleet import Fleet, new_id, short
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 CEILING_MS = 3_000
@@ -14,9 +15,7 @@ CEILING_MS = 3_000
 
 @attrs.frozen
 class Failure:
-    """A failure as people see it: the code its error begins with, what else that says, and the
-    words of the explanation.
-    """
+    """How people see it: the code of its error, what that says too, words of the explanation."""
 
     code: str
     says: str
@@ -55,7 +54,7 @@ def aftermath(shared_fleet: Fleet) -> Aftermath:
     pid = shared_fleet.roles["worker"].pid
     runs = {doing: new_id(doing) for doing in ENDINGS}
     for doing, run_id in runs.items():
-        options = {"ceilingMs": CEILING_MS} if doing == "endless" else {}
+        options: dict[str, Json] = {"ceilingMs": CEILING_MS} if doing == "endless" else {}
         shared_fleet.submit_as({run_id: {"do": doing}}, options)
     shared_fleet.truth.wait_ended(list(runs.values()))
     return Aftermath(fleet=shared_fleet, runs=runs, worker_pid=pid)
@@ -89,7 +88,7 @@ def test_the_worker_is_untouched(aftermath: Aftermath) -> None:
     """The same process goes on to claim, nothing in it failed, and no sandbox is left."""
     fleet = aftermath.fleet
 
-    [run_id] = fleet.submit({"do": "short", "pause_s": 0, "answer": "still here"})
+    [run_id] = fleet.submit(short("still here"))
     fleet.truth.wait_ended([run_id])
 
     fleet.assert_sound()

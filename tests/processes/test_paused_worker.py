@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.fleet import Fleet, new_id
+from tests.support.fleet import Fleet, new_id, short
 from tests.support.moments import Moment, held
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
@@ -27,7 +27,7 @@ def test_nothing_that_a_late_worker_does_counts(at: Moment, attempts: int, fleet
     run_id = new_id("late")
     late = fleet.roles["worker"]
     with held(fleet.truth, fleet.dsn, at, run_id) as moment:
-        fleet.submit_as({run_id: {"do": "short", "pause_s": 0.2, "answer": 7}})
+        fleet.submit_as({run_id: short(7)})
         moment.wait()
         late.pause()
         moment.prevent()
@@ -42,7 +42,7 @@ def test_nothing_that_a_late_worker_does_counts(at: Moment, attempts: int, fleet
     )
     # It goes on to claim, and only what it then claims is its own.
     fleet.roles["worker-2"].close()
-    [next_run] = fleet.submit({"do": "short", "pause_s": 0, "answer": 8})
+    [next_run] = fleet.submit(short(8))
     fleet.truth.wait_ended([next_run])
 
     fleet.assert_sound()
@@ -51,4 +51,6 @@ def test_nothing_that_a_late_worker_does_counts(at: Moment, attempts: int, fleet
     assert fleet.truth.result(run_id)["output"] == {"answer": 7}
     assert fleet.truth.result(next_run)["output"] == {"answer": 8}
     assert fleet.witness.words(run_id) == {"started": 1}
-    assert fleet.truth.value("select attempt from deepline.runs where run_id = %s", run_id) == attempts
+    assert (
+        fleet.truth.value("select attempt from deepline.runs where run_id = %s", run_id) == attempts
+    )

@@ -1,4 +1,4 @@
-"""Nothing secret is shown anywhere: a full run, and a search for every secret that it used (I46)."""
+"""Nothing secret is shown anywhere: a full run, and a search for every secret of it (I46)."""
 
 import json
 import re
@@ -15,11 +15,12 @@ from deepline.cli.settings.controller import read_controller
 from deepline.cli.settings.gateway import read_gateway
 from deepline.cli.settings.worker import read_worker
 from deepline.core.model.identity import RunId
-from tests.support.fleet import Fleet
+from deepline.core.model.json_value import Json
+from tests.support.fleet import Fleet, rows, short
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 JWT = re.compile(r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}")
-NAMED = {"secretNames": ["CHAOS"]}
+NAMED: Mapping[str, Json] = {"secretNames": ["CHAOS"]}
 
 
 @attrs.frozen
@@ -34,14 +35,14 @@ class FullRun:
 
 @pytest.fixture(scope="module")
 def full_run(shared_fleet: Fleet) -> FullRun:
-    """Runs that have a secret, let it slip wherever a play can, and survive a crash of each role."""
+    """Runs that have a secret, let it slip wherever a play can, and survive every crash."""
     fleet = shared_fleet
     fleet.heal()
-    secretive = {"do": "secretive", "pause_s": 1}
+    secretive: Mapping[str, Json] = {"do": "secretive"}
     run_ids = [
         *fleet.submit({**secretive, "raises": False}, options=NAMED),
         *fleet.submit({**secretive, "raises": True}, options=NAMED),
-        *fleet.submit({"do": "rows", "rows": 8, "pause_s": 0.5}, options=NAMED),
+        *fleet.submit(rows(8, pause_s=0.5), options=NAMED),
     ]
     fleet.truth.wait_for(lambda: fleet.truth.rows_done(run_ids[-1]) > 0, "no row was done")
     command_lines = "\n".join(_command_lines())
@@ -133,7 +134,7 @@ def test_no_file_left_behind_holds_a_secret(full_run: FullRun) -> None:
 
 def test_files_with_secrets_are_private(fleet: Fleet) -> None:
     """While a play runs, nobody else can enter its sandbox."""
-    [run_id] = fleet.submit({"do": "short", "pause_s": 1, "answer": 1}, options=NAMED)
+    [run_id] = fleet.submit(short(1, pause_s=1), options=NAMED)
     fleet.truth.wait_for(lambda: fleet.witness.count(run_id, "started") == 1, "it does not start")
 
     [sandbox] = fleet.sandboxes()

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from deepline.core.model.identity import RunId
-from tests.support.fleet import USUAL, Fleet
+from tests.support.fleet import USUAL, Fleet, short
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
@@ -39,7 +39,7 @@ ONLY_LONG = pytest.mark.skipif(
     [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=ONLY_LONG)],
 )
 def test_a_storm_leaves_every_run_ended_once(
-    storm: Storm, fleet: Fleet, chance: random.Random
+    storm: Storm, fleet: Fleet, chance: random.Random, request: pytest.FixtureRequest
 ) -> None:
     """Every run completes with the right answer, its play ran once, and the audit finds nothing."""
     fleet.start("worker-2")
@@ -56,7 +56,7 @@ def test_a_storm_leaves_every_run_ended_once(
     for name in (*USUAL, "worker-2"):
         if not fleet.roles[name].running:
             fleet.start(name)
-    print("hurt:", *hurt)
+    request.node.add_report_section("call", "hurt", " ".join(hurt))
 
     assert len(expected) == storm.runs
     fleet.truth.wait_ended(list(expected), within_s=storm.patience_s)
@@ -71,9 +71,7 @@ def submitted(fleet: Fleet, count: int, first: int, chance: random.Random) -> di
     if not fleet.roles["gateway"].running:
         fleet.start("gateway")
     answers = range(first, first + count)
-    run_ids = fleet.submit(
-        *[{"do": "short", "pause_s": chance.uniform(0, 2), "answer": n} for n in answers]
-    )
+    run_ids = fleet.submit(*[short(answer, pause_s=chance.uniform(0, 2)) for answer in answers])
     return dict(zip(run_ids, answers, strict=True))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import Running, running
-from tests.support.fleet import PLAY, SHORT, Fleet, new_id
+from tests.support.fleet import PLAY, SHORT, Fleet, new_id, rows, short
 from tests.support.moments import Moment, held
 from tests.support.postgres import open_directory
 from tests.support.public_api import PublicApi
@@ -20,11 +20,11 @@ from tests.support.witness import witness
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 AT_ONCE_S = 3.0
 WAIT_S = 40.0
-SHORT_PLAY = {"do": "short", "pause_s": 0.2, "answer": 1}
+SHORT_PLAY = short(1)
 
 
 def test_the_first_signal_drains_a_worker(fleet: Fleet) -> None:
-    """It claims nothing more, brings what it has in hand to its next durable step, and ends with 0."""
+    """It claims nothing more, brings what it has in hand to a durable step, and ends with 0."""
     in_hand, queued = new_id("in-hand"), new_id("queued")
     worker = fleet.roles["worker"]
     with held(fleet.truth, fleet.dsn, Moment.BIND, in_hand) as moment:
@@ -78,7 +78,7 @@ def test_the_second_signal_ends_a_worker_at_once(fleet: Fleet) -> None:
 @pytest.mark.parametrize("name", ["gateway", "controller"])
 def test_the_other_roles_end_in_order(name: str, fleet: Fleet) -> None:
     """A gateway and a controller end with 0 while runs go on, which end all the same."""
-    run_ids = fleet.submit(*[{"do": "rows", "rows": 12, "pause_s": 0.2}] * 2)
+    run_ids = fleet.submit(*[rows(12, pause_s=0.2)] * 2)
     fleet.truth.wait_for(lambda: fleet.truth.rows_done(run_ids[0]) > 0, "no row was done")
 
     code = fleet.roles[name].finish()
@@ -116,7 +116,7 @@ def test_a_play_outlives_the_deployment_of_one_machine(
     with witness() as heard, up(home, port) as first:
         first.line()
         api = PublicApi(f"http://127.0.0.1:{port}", (home / "api-key").read_text().strip())
-        work = {"do": "short", "witness": heard.port, "pause_s": 3, "answer": 1}
+        work = {**short(1, pause_s=3), "witness": heard.port}
         api.submit(PLAY, {run_id: work})
         within(WAIT_S, lambda: heard.count(run_id, "started") == 1)
         first.signal(*signals)

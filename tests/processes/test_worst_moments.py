@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from deepline.core.model.identity import RunId
-from tests.support.fleet import Fleet, new_id
+from tests.support.fleet import Fleet, new_id, short
 from tests.support.moments import Moment, held
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
@@ -77,7 +77,7 @@ def test_the_worker_dies_between_two_steps(case: Case, fleet: Fleet) -> None:
     """Another worker finishes the run; its play starts once, and no sandbox is left."""
     run_id = new_id("worst")
     with held(fleet.truth, fleet.dsn, case.moment, run_id) as moment:
-        fleet.submit_as({run_id: {"do": "short", "pause_s": 0.3, "answer": 42}})
+        fleet.submit_as({run_id: short(42)})
         moment.wait()
         worker = fleet.roles["worker"]
         if case.done:

@@ -36,7 +36,7 @@ from tests.support.role_process import RoleProcess, free_port
 from tests.support.truth import Truth
 from tests.support.witness import Witness, witness
 
-PLAY = ROOT / "tests" / "processes" / "play"
+PLAY = ROOT / "tests" / "processes" / "play.py"
 USUAL = ("gateway", "controller", "worker")
 QUIET_S = 40.0
 SHORT: Mapping[str, str] = {
@@ -201,10 +201,10 @@ class Fleet:
         return self.submit_as(made, options)
 
     def submit_as(
-        self, inputs: Mapping[str, Mapping[str, Json]], options: Mapping[str, Json] | None = None
+        self, inputs: Mapping[RunId, Mapping[str, Json]], options: Mapping[str, Json] | None = None
     ) -> Sequence[RunId]:
         """Submit runs under these ids."""
-        told: dict[str, Json] = {
+        told: dict[RunId, Json] = {
             run_id: {"witness": self.witness.port, **given} for run_id, given in inputs.items()
         }
         return self.api.submit(PLAY, told, options)
@@ -270,6 +270,16 @@ class Fleet:
 
     def _command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return deepline(*arguments, extra={"WORKFLOW_RUNTIME_POSTGRES": self.dsn})
+
+
+def rows(count: int, pause_s: float) -> Mapping[str, Json]:
+    """A play that works through rows, four at a time, and pauses at each."""
+    return {"do": "rows", "rows": count, "pause_s": pause_s}
+
+
+def short(answer: Json, pause_s: float = 0.1) -> Mapping[str, Json]:
+    """A play that pauses once and answers."""
+    return {"do": "short", "answer": answer, "pause_s": pause_s}
 
 
 def new_id(what: str) -> RunId:

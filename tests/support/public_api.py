@@ -27,7 +27,7 @@ class PublicApi:
     def submit(
         self,
         play: Path,
-        inputs: Mapping[str, Json],
+        inputs: Mapping[RunId, Json],
         options: Mapping[str, Json] | None = None,
     ) -> Sequence[RunId]:
         """Submit one run for each input; its key is the run's id."""
@@ -51,7 +51,7 @@ class PublicApi:
                     assert "code" not in receipt, receipt
 
         self.call(submit_all)
-        return [RunId(run_id) for run_id in inputs]
+        return list(inputs)
 
     def show(self, run_id: RunId) -> JsonObject:
         """One run."""

@@ -1,7 +1,9 @@
 """One role of a deployment as a process of the operating system, with its output kept in files."""
 
 import os
+import random
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
@@ -129,9 +131,6 @@ def answers(url: str) -> bool:
 
 def free_port(taken: set[int]) -> int:
     """A port for one process after another: outside the range of outgoing connections."""
-    import random  # noqa: PLC0415
-    import socket  # noqa: PLC0415
-
     low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     chance = random.Random(os.urandom(8))
     while True:

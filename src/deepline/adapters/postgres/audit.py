@@ -18,6 +18,7 @@ from deepline.adapters.postgres.connection import TrioConnection
 from deepline.adapters.postgres.migrate import DEFAULT_SCHEMA
 from deepline.adapters.postgres.opening import open_connection
 from deepline.adapters.postgres.settings import ConnectionSettings
+from deepline.core.model.ledger import TERMINAL_KINDS
 
 SHOWN_PER_RULE = 100
 _CLOSE_S = 5
@@ -85,7 +86,10 @@ async def _lanes(connection: TrioConnection, schema: str) -> Sequence[str]:
 async def _violations(
     connection: TrioConnection, schema: str, rule: Rule, lane: str | None
 ) -> Iterator[Violation]:
-    parts: dict[str, sql.Composable] = {"schema": sql.Identifier(schema)}
+    parts: dict[str, sql.Composable] = {
+        "schema": sql.Identifier(schema),
+        "terminal_kinds": sql.Literal(list(TERMINAL_KINDS)),
+    }
     if lane is not None:
         parts |= {
             "lane": sql.Literal(lane),

@@ -1,7 +1,7 @@
 """What must be true of the database of record, one query a rule (I01, I03, I11, I13, I20, I21).
 
 Each query answers a row for every place where its rule is broken: the run, and what is wrong with
-it in words. `{schema}` stands for our schema. Rules of a lane stand for the lane's own tables in
+it in words. `{schema}` stands for our schema, `{terminal_kinds}` for the kinds of terminal facts. Rules of a lane stand for the lane's own tables in
 the engine, `{tasks}` and `{engine_runs}`, and for its name, `{lane}`.
 
 Most rules hold at every moment, since what they speak of changes in one commit. Others speak of
@@ -22,8 +22,6 @@ class Rule:
     of_lanes: bool = False
     settled: bool = False
 
-
-_TERMINAL_FACT = "('run.completed', 'run.failed', 'run.cancelled')"
 
 RUNS: Sequence[Rule] = (
     Rule(
@@ -126,28 +124,28 @@ FACTS: Sequence[Rule] = (
     ),
     Rule(
         name="one_terminal_fact",
-        statement=f"""
+        statement="""
             select r.run_id, format('it is %s and has %s terminal facts', r.status, count(o.seq))
-              from {{schema}}.runs r
-              left join {{schema}}.outbox o
-                on o.run_id = r.run_id and o.kind in {_TERMINAL_FACT}
+              from {schema}.runs r
+              left join {schema}.outbox o
+                on o.run_id = r.run_id and o.kind = any ({terminal_kinds})
              group by r.run_id, r.status, r.terminal_at
             having count(o.seq) <> case when r.terminal_at is null then 0 else 1 end""",
     ),
     Rule(
         name="terminal_fact_last",
-        statement=f"""
+        statement="""
             select o.run_id, format('fact %s (%s) came after its terminal fact', n.seq, n.kind)
-              from {{schema}}.outbox o
-              join {{schema}}.outbox n on n.run_id = o.run_id and n.seq > o.seq
-             where o.kind in {_TERMINAL_FACT}""",
+              from {schema}.outbox o
+              join {schema}.outbox n on n.run_id = o.run_id and n.seq > o.seq
+             where o.kind = any ({terminal_kinds})""",
     ),
     Rule(
         name="terminal_fact_agrees",
-        statement=f"""
+        statement="""
             select r.run_id, format('it is %s, its terminal fact is %s', r.status, o.kind)
-              from {{schema}}.runs r
-              join {{schema}}.outbox o on o.run_id = r.run_id and o.kind in {_TERMINAL_FACT}
+              from {schema}.runs r
+              join {schema}.outbox o on o.run_id = r.run_id and o.kind = any ({terminal_kinds})
              where o.kind <> 'run.' || r.status or o.event_id <> 'run-terminal:' || r.run_id""",
     ),
     Rule(

@@ -82,9 +82,7 @@ async def busy(bench: StoreBench) -> None:
     progress = SettledProgress(event_id="progress", payload={"rows": 2})
     await bench.commit(failing, FAILURE, settled_progress=[progress])
     await bench.started("cancelled")
-    await bench.store.terminals.cancel(
-        RunId("cancelled"), by="me", reason="enough", why=WHY
-    )
+    await bench.store.terminals.cancel(RunId("cancelled"), by="me", reason="enough", why=WHY)
     await bench.submit("queued")
 
 
