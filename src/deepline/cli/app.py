@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import version as installed_version
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from deepline.cli.catalogue import ENTRIES, GROUPS, NAMES
 from deepline.cli.exit_codes import ExitCode
@@ -17,14 +17,16 @@ _HELP = "Run plays in sandboxes for minutes or hours, and end every run exactly 
 _EPILOGUE = """\
 Examples:
 
+    deepline demo                   see it work, from nothing, in less than a minute
+    deepline run play.py --input rows.csv --output done.csv
     deepline up                     everything on this machine, ready in seconds
     deepline doctor                 what is missing, and what to do about it
     deepline migrate                prepare a Postgres of your own
     deepline keys create --label laptop
 
 Settings come from the environment: docs/operations/settings.md.
-Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused to start,
-4 something outside does not answer, 130 ended by a second signal.
+Exit codes: 0 done, 1 failed, 2 wrong command line, 3 refused, 4 something
+outside does not answer, 5 cancelled, 130 ended by a signal before the end.
 Put --debug anywhere to see the traceback of a failure.
 """
 
@@ -43,6 +45,8 @@ def make_app(named: str | None = None) -> App:
         help_format="plaintext" if named is None else "markdown",
         version=version,
         result_action="return_value",
+        # What is on by saying so needs no option that turns it off.
+        default_parameter=Parameter(negative=()),
     )
     groups = {name: Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
     for entry in ENTRIES:

@@ -15,6 +15,7 @@ from deepline.ports.attempts import Attempts, ClaimRequest
 from deepline.ports.engine import Engine
 from deepline.ports.errors import PortError
 from deepline.ports.telemetry import Telemetry
+from deepline.runtime.slots import Slots
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL, text_of
 
@@ -32,35 +33,6 @@ class ClaimSettings:
     lease: timedelta
     safety_poll: timedelta
     placement_keys: Sequence[str]
-
-
-@attrs.define(eq=False)
-class Slots:
-    """Free places for runs, and the wish to look for work now."""
-
-    total: int
-    taken: int = 0
-    _wake: trio.Event = attrs.field(init=False, factory=trio.Event)
-
-    @property
-    def free(self) -> int:
-        """How many more runs fit."""
-        return self.total - self.taken
-
-    def release(self) -> None:
-        """Give a place back and look for work."""
-        self.taken -= 1
-        self.wake()
-
-    def wake(self) -> None:
-        """Look for work now; cheap, may be called from anywhere in the event loop."""
-        self._wake.set()
-
-    async def woken(self, at_most_s: float) -> None:
-        """Wait for a wish, at most so long; a wish made before is not lost."""
-        with trio.move_on_after(at_most_s):
-            await self._wake.wait()
-        self._wake = trio.Event()
 
 
 @attrs.define(eq=False)
@@ -118,7 +90,7 @@ class ClaimLoop:
         )
         self.last_poll_at = trio.current_time()
         for one in prepared:
-            self.slots.taken += 1
+            self.slots.take(one.claim)
             start(one, sent_at)
         if prepared:
             return 0.0

@@ -134,6 +134,7 @@ class ClaimWork:
         troubled = Troubled(claim=claim, launch=launch, attempt=attempt, suspension=None, time=time)
         try:
             result = await self._bounded(launch, attempt, claim)
+            self.context.slots.pass_on(claim)
             if isinstance(result, Suspended) and isinstance(result.suspension, DetachedSuspension):
                 troubled = attrs.evolve(troubled, suspension=result.suspension)
             await self._conclude(troubled, result)

@@ -12,6 +12,7 @@ from deepline.core.model.placement import PlacementPolicy
 from deepline.runtime.cleanup_controller import CleanupController
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.persistence import Persistence
+from deepline.runtime.slots import Slots
 from deepline.runtime.store_time import StoreTime
 from deepline.runtime.worker_ports import WorkerPorts
 
@@ -32,6 +33,7 @@ class Context:
     ports: WorkerPorts
     limits: Limits
     worker: str
+    slots: Slots
     placement: Placement
     persistence: Persistence
     cleanup: CleanupController

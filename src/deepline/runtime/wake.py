@@ -90,6 +90,7 @@ class WakeHandling:
         return None if taken is None else taken.payload
 
     async def _settle(self, wake: Wake, decision: arbitration.Settle) -> None:
+        self.context.slots.pass_on(wake.claim)
         suspension = wake.attempt.suspension
         own = suspension if isinstance(suspension, DetachedSuspension) else None
         await settle(

@@ -17,7 +17,7 @@ from deepline.core.model.claim import Prepared
 from deepline.core.model.identity import Lane
 from deepline.core.model.placement import PlacementPolicy
 from deepline.ports.engine import Wakeups
-from deepline.runtime.claim_loop import ClaimLoop, ClaimSettings, Slots
+from deepline.runtime.claim_loop import ClaimLoop, ClaimSettings
 from deepline.runtime.claim_work import ClaimWork
 from deepline.runtime.cleanup_controller import CleanupController
 from deepline.runtime.context import Context, Placement
@@ -25,6 +25,7 @@ from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.lease_keeper import LeaseKeeper
 from deepline.runtime.outbox_projector import OutboxProjector
 from deepline.runtime.persistence import Persistence
+from deepline.runtime.slots import Slots
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL, keep_running
 from deepline.runtime.worker_ports import WorkerPorts
@@ -40,9 +41,10 @@ class BadConfiguration(ValueError):
 class WorkerSettings:
     """What one worker is and does.
 
-    `name` must be unique per process start (F16). `slots` runs at most at a time, `org_limit` of
-    one organisation on the lane. `project_outbox` also runs the durable projector here, which is
-    the controller's duty where there is one.
+    `name` must be unique per process start (F16). `slots` runs at most are worked on at a time,
+    while as many again may be about to end; `org_limit` of one organisation on the lane.
+    `project_outbox` also runs the durable projector here, which is the controller's duty where
+    there is one.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Worker:
             ports=self.ports,
             limits=limits,
             worker=settings.name,
+            slots=self._slots,
             placement=Placement(backend=settings.backend, policies=settings.policies, keys=keys),
             persistence=Persistence(self.ports.clock, self.ports.telemetry, self.chance),
             cleanup=CleanupController.over(self.ports, limits, settings.name),
@@ -134,7 +137,7 @@ class Worker:
     @property
     def running(self) -> int:
         """How many runs are in hand."""
-        return self._slots.taken
+        return self._slots.in_hand
 
     async def serve(
         self, stop: Stop, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -171,7 +174,7 @@ class Worker:
             with self.keeper.hold(prepared.claim, claimed_at):
                 await self._work.work(prepared)
         finally:
-            self._slots.release()
+            self._slots.leave(prepared.claim)
 
     def _start_controllers(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._kept, "listener", self._listen)

@@ -1,14 +1,12 @@
 """`deepline runs`: the runs that there are."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from deepline.cli.people.conduct import conduct, conduct_at_once
-from deepline.cli.people.endings import Wanted
-from deepline.cli.people.output_files import check_target
+from deepline.cli.people.options import NOTHING_KEPT, Kept
 from deepline.cli.people.reports import open_report
 from deepline.cli.people.where import HERE, Where
 from deepline.core.model.identity import RunId
@@ -45,9 +43,7 @@ def show(
     run_id: str,
     /,
     *,
-    output: Path | None = None,
-    sheet: str | None = None,
-    keep_formulas: bool = False,
+    kept: Kept = NOTHING_KEPT,
     where: Where = HERE,
 ) -> int:
     """Show one run: how it stands, its result, its sheets, the end of its log.
@@ -56,18 +52,9 @@ def show(
     ----------
     run_id
         As `deepline runs list` shows it.
-    output
-        Write the run's rows there, as CSV; a name that ends in .json takes the play's result.
-    sheet
-        Which sheet to write, for a play with several.
-    keep_formulas
-        Leave cells as they are, also those that a spreadsheet would run as a formula.
     """
     look = where.look()
-    wanted = None
-    if output is not None:
-        target = check_target(output, None)
-        wanted = Wanted(target=target, sheet=sheet, keep_formulas=keep_formulas)
+    wanted = kept.wanted(None, ())
     with open_report(json=where.json) as report:
         return conduct_at_once(lambda: look.show(RunId(run_id), report, wanted))
 

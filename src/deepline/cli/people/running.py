@@ -56,9 +56,17 @@ class Errand:
                 return ExitCode.CUT_SHORT
             own = attrs.evolve(self.gateway, url=ready.url)
             code = await self._run_at(own, stop, embedded=True)
-            async with ApiClient(own.address()) as client:
-                await until_tidy(client, self.order.run_id)
+            await self._tidied(own)
             return code
+
+    async def _tidied(self, gateway: Gateway) -> None:
+        """See the run's sandbox gone before the deployment that could take it away is."""
+        async with ApiClient(gateway.address()) as client:
+            if await until_tidy(client, self.order.run_id, MOMENT_S):
+                return
+            self._tell("waiting until its sandbox is gone …")
+            if not await until_tidy(client, self.order.run_id):
+                self._tell("its sandbox is still there; `deepline up` takes it away when it runs")
 
     async def _run_at(self, gateway: Gateway, stop: Stop, *, embedded: bool = False) -> ExitCode:
         async with reached(gateway) as client:

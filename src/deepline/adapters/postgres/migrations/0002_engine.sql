@@ -93,17 +93,21 @@ end $$;
 create function {schema}.lock_runs(p_requests jsonb) returns void
 language plpgsql as $$
 begin
-    perform 1 from {schema}.runs r
-    where r.run_id in (select q ->> 'run_id' from jsonb_array_elements(p_requests) q)
-    order by r.run_id
-    for update;
-    perform 1 from {schema}.attempts a
-    where (a.run_id, a.attempt) in (
-        select r.run_id, coalesce((q ->> 'attempt')::integer, r.attempt)
+    perform 1 from (
+        select distinct q ->> 'run_id' as run_id from jsonb_array_elements(p_requests) q
+         order by 1) q
+    cross join lateral (
+        select from {schema}.runs r where r.run_id = q.run_id for update) locked;
+    perform 1 from (
+        select distinct r.run_id, coalesce((q ->> 'attempt')::integer, r.attempt) as attempt
           from jsonb_array_elements(p_requests) q
-          join {schema}.runs r on r.run_id = q ->> 'run_id')
-    order by a.run_id, a.attempt
-    for update;
+         cross join lateral (
+             select r.run_id, r.attempt from {schema}.runs r
+              where r.run_id = q ->> 'run_id' offset 0) r
+         order by 1, 2) q
+    cross join lateral (
+        select from {schema}.attempts a
+         where a.run_id = q.run_id and a.attempt = q.attempt for update) locked;
 end $$;
 
 -- The engine's functions look at no owner, so whoever ends or extends a claim asks here first,
@@ -349,7 +353,7 @@ begin
     described as (
         insert into {schema}.launches (run_id, launch, input, created_at)
         select q.run_id, q.launch, q.input, v_now
-          from q join inserted i on (i.r).run_id = q.run_id
+          from q where q.run_id = any (array(select (i.r).run_id from inserted i))
         on conflict (run_id) do nothing),
     facts as (
         insert into {schema}.outbox (

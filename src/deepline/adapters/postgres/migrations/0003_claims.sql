@@ -58,18 +58,19 @@ begin
          order by rank, c.created_at, c.run_id
          limit v_room),
     free as (
-        select r.run_id from {schema}.runs r
-         where r.run_id in (select k.run_id from ranked k)
-           and r.status = 'queued' and r.admitted_at is null
+        -- By their ids alone: the index of the queued ones would be read as a whole for this.
+        select r.run_id, r.status, r.admitted_at from {schema}.runs r
+         where r.run_id = any (array(select k.run_id from ranked k))
            for update skip locked),
     admitted as (
         update {schema}.runs r set admitted_at = v_now from free
-         where r.run_id = free.run_id
+         where r.run_id = free.run_id and free.status = 'queued' and free.admitted_at is null
         returning r.engine_run_id)
     select array_agg(a.engine_run_id) into v_admitted from admitted a;
+    -- The state as an expression, so that no index of states is used: the ids find the rows.
     execute format(
         'update absurd.%I set available_at = $2
-          where run_id = any ($1) and state = ''pending'' and available_at = ''infinity''',
+          where run_id = any ($1) and state || '''' = ''pending'' and available_at = ''infinity''',
         'r_' || p_lane)
     using v_admitted, v_now;
 end $$;
@@ -86,10 +87,13 @@ begin
                a.suspension is not null or a.runner_terminal is not null as may_have_started
           from jsonb_to_recordset(p_claims) as c(
                    run_id text, engine_attempt integer, max_engine_attempts integer)
-          join {schema}.runs r on r.run_id = c.run_id
-          join {schema}.launches l on l.run_id = r.run_id
-          join {schema}.attempts a on a.run_id = r.run_id and a.attempt = r.attempt
-         where r.run_id = any (p_run_ids) and r.terminal_at is null and a.status = 'running'
+         cross join lateral (
+             select r.* from {schema}.runs r where r.run_id = c.run_id offset 0) r
+         cross join lateral (
+             select a.* from {schema}.attempts a
+              where a.run_id = r.run_id and a.attempt = r.attempt offset 0) a
+         where c.run_id = any (p_run_ids) and r.terminal_at is null and a.status = 'running'
+           and exists (select from {schema}.launches l where l.run_id = c.run_id)
            and (a.claim_owner is distinct from p_owner
                 or a.suspension is not null or a.runner_terminal is not null)
            and c.engine_attempt <= coalesce(c.max_engine_attempts, c.engine_attempt)
@@ -207,14 +211,16 @@ begin
     select jsonb_build_object(
         'kind', f.kind, 'launch', f.launch, 'status', f.status,
         'adopted', coalesce((f.newest).adopted, false),
-        'attempt', case when f.kind = 'fresh' then {schema}.attempt_json(b.a)
+        'attempt', case when f.kind = 'fresh' then t.begun -> f.run_id
                         when (f.newest).run_id is not null then {schema}.attempt_json(f.newest) end,
         'claim', jsonb_build_object(
             'run_id', f.run_id, 'lane', p_lane, 'task_id', f.task_id, 'owner', p_owner,
             'engine_run_id', f.engine_run_id, 'engine_attempt', f.engine_attempt,
             'max_engine_attempts', f.max_engine_attempts, 'claimed_at', f.claimed_at))
       from found f
-      left join begun b on f.kind = 'fresh' and (b.a).run_id = f.run_id
+     cross join (
+         select jsonb_object_agg((b.a).run_id, {schema}.attempt_json(b.a)) as begun
+           from begun b) t
      order by f.n;
 end $$;
 

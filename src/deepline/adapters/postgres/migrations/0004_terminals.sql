@@ -25,11 +25,12 @@ begin
           from jsonb_array_elements(p_requests) q
          where q ->> 'lane' is not null group by 1
     loop
-        -- Owners are compared below: this is planned at each call, so it is kept small.
+        -- Planned at each call, so kept small, and found by nothing but the ids: the index of the
+        -- running ones would be read as a whole.
         execute format(
-            'select array_agg(run_id || '' '' || claimed_by) from (
-                 select run_id, claimed_by from absurd.%I
-                  where run_id = any ($1) and state = ''running'' for update) running',
+            'select array_agg(run_id || '' '' || claimed_by) filter (where state = ''running'')
+               from (select run_id, claimed_by, state from absurd.%I
+                      where run_id = any ($1) for update) named',
             'r_' || v_lane)
         into v_lane_held using v_ids;
         v_held := v_held || v_lane_held;

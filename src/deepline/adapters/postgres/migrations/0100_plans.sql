@@ -17,6 +17,7 @@ begin
            and ('answer' = any (p.proargnames) or p.proname = 'next_due')
     loop
         execute format('alter function %s set enable_seqscan = off', v_step);
+        execute format('alter function %s set enable_bitmapscan = off', v_step);
         execute format('alter function %s set enable_hashjoin = off', v_step);
         execute format('alter function %s set enable_mergejoin = off', v_step);
         execute format('alter function %s set plan_cache_mode = force_generic_plan', v_step);
