@@ -161,6 +161,35 @@ def test_old_servers_are_refused(number: int, state: State) -> None:
     assert _version(number, 1.0).state is state
 
 
+async def test_an_audit_looks_into_the_records(migrated_database: str, tmp_path: Path) -> None:
+    """Only when asked; each contradiction is a finding that names its run."""
+    values = variables(migrated_database, tmp_path)
+    assert "records" not in states(await examine(values))
+    assert states(await examine(values, audit=True))["records"] is State.OK
+
+    execute(
+        migrated_database,
+        "insert into deepline.runs (run_id, org_id, play_name, lane, placement_key)"
+        " select 'lost-' || n, 'me', 'p', 'runs', 'local' from generate_series(1, 30) n",
+    )
+    found = [one for one in await examine(values, audit=True) if one.check == "records"]
+
+    assert {one.state for one in found} == {State.BROKEN}
+    assert "launch_kept: run lost-" in found[0].says
+    assert "deepline explain" in str(found[0].remedy)
+    assert len(found) == 21
+    assert found[-1].says.startswith("and ")
+
+
+async def test_an_audit_needs_a_database(tmp_path: Path) -> None:
+    """Where there is none, that is what is wrong."""
+    dsn = f"postgresql://me@127.0.0.1:{free_port()}/x"
+
+    found = await examine(variables(dsn, tmp_path), audit=True)
+
+    assert states(found)["records"] is State.SKIPPED
+
+
 @pytest.mark.processes
 def test_the_command_answers_people_and_programs(migrated_database: str, tmp_path: Path) -> None:
     """Lines without colours in a pipe, JSON on request, 1 when something is broken."""

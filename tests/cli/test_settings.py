@@ -141,12 +141,18 @@ def test_lease_and_ceiling_are_independent() -> None:
             "RUNTIME_CLAIM_LEASE_SECONDS": "30",
             "DEEPLINE_DETACHED_CEILING_SECONDS": "21600",
             "ABSURD_EXECUTOR_TOKEN_OUTAGE_MAX_MS": "1500",
+            "DEEPLINE_OUTBOX_LEASE_SECONDS": "20",
+            "DEEPLINE_CLEANUP_LEASE_SECONDS": "40",
+            "DEEPLINE_CLEANUP_POLL_SECONDS": "2",
         }
     )
 
     assert role.limits.claim_lease == timedelta(seconds=30)
     assert role.limits.detached_ceiling == timedelta(hours=6)
     assert role.limits.token_outage_max == timedelta(milliseconds=1500)
+    assert role.limits.outbox_lease == timedelta(seconds=20)
+    assert role.limits.cleanup_lease == timedelta(seconds=40)
+    assert role.limits.cleanup_poll == timedelta(seconds=2)
 
 
 @pytest.mark.parametrize(

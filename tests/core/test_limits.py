@@ -39,6 +39,9 @@ def test_defaults_work() -> None:
         ),
         pytest.param(Limits(max_engine_attempts=0), "engine attempts", id="no-attempts"),
         pytest.param(Limits(finaliser_attempts=0), "finaliser", id="no-finaliser"),
+        pytest.param(
+            Limits(cleanup_lease=timedelta(seconds=15)), "cleanup lease", id="delete-outlives-lease"
+        ),
         pytest.param(Limits(detached_ceiling=timedelta(0)), "ceiling", id="no-time"),
     ],
 )

@@ -95,6 +95,8 @@ class Limits:
             found.append("claim lease must be whole seconds, since the engine counts whole seconds")
         if self.max_engine_attempts < 1 or self.finaliser_attempts < 1:
             found.append("engine attempts and finaliser attempts must each be at least 1")
+        if self.cleanup_lease <= self.sandbox_delete:
+            found.append("cleanup lease must be longer than one delete of a sandbox may take")
         if self.detached_ceiling <= timedelta(0):
             found.append("the detached ceiling must be longer than nothing")
         return tuple(found)

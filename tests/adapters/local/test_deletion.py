@@ -19,7 +19,6 @@ from deepline.ports.sandbox_provider import (
     DeletePending,
     GoneWithAcceptance,
     Misrouted,
-    NotFoundUnproven,
 )
 from tests.adapters.local.sandboxes import (
     PATIENT,
@@ -84,12 +83,12 @@ async def test_a_process_may_use_its_grace(isolation: Isolation, tmp_path: Path)
 
 
 async def test_deleting_twice(provider: LocalProvider) -> None:
-    """Gone is proven by an acceptance of ours, and unproven without one."""
+    """A delete is proven by the absence of its sandbox, also to one who does not know of it."""
     sandbox = await started(provider, "pass")
     await seen(provider, sandbox)
     assert await provider.delete(sandbox, None) == Deleted()
 
-    assert await provider.delete(sandbox, None) == NotFoundUnproven()
+    assert await provider.delete(sandbox, None) == Deleted()
     assert await provider.delete(sandbox, ACCEPTED) == GoneWithAcceptance()
     assert (await provider.inspect(sandbox, command_id=None)).stage is Stage.SANDBOX_NOT_FOUND
 

@@ -26,7 +26,6 @@ from deepline.ports.sandbox_provider import (
     DeletePending,
     GoneWithAcceptance,
     Misrouted,
-    NotFoundUnproven,
 )
 
 ENDING_S = 7.0
@@ -38,7 +37,11 @@ PENDING = DeletePending(
 
 
 def absence(root: Root, name: str, acceptance: Acceptance | None) -> DeleteOutcome | None:
-    """What there is to say when the sandbox is not there; `None` when it is. Blocks on the disk."""
+    """What there is to say when the sandbox is not there; `None` when it is. Blocks on the disk.
+
+    Under a root of ours absence is proof by itself, as for an inspection: nobody but us takes a
+    sandbox away. So a delete is known for done even if whoever did it died before saying so.
+    """
     if root.identity() is None:
         return DeleteFailed(
             code="root_missing", detail="the directory of local sandboxes is not there"
@@ -48,7 +51,9 @@ def absence(root: Root, name: str, acceptance: Acceptance | None) -> DeleteOutco
     other = root.owner_of(name)
     if other is not None:
         return Misrouted(routing_domain=other)
-    return NotFoundUnproven() if acceptance is None else GoneWithAcceptance()
+    if not _swept(root.mark(name)):
+        return PENDING
+    return Deleted() if acceptance is None else GoneWithAcceptance()
 
 
 async def stop(supervisor: Supervisor, *, grace_s: float, hard: bool) -> None:

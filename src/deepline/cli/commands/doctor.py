@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import attrs
@@ -17,7 +18,11 @@ from deepline.cli.settings.reading import environment
 _STYLES = {State.OK: "green", State.ADVICE: "yellow", State.BROKEN: "red", State.SKIPPED: "dim"}
 
 
-def doctor(*, as_json: Annotated[bool, Parameter(name="--json", negative=())] = False) -> int:
+def doctor(
+    *,
+    audit: Annotated[bool, Parameter(negative=())] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> int:
     """Check everything a deployment needs, and say what to do.
 
     Looks at the database, its schema and clock, the gateway, tokens and keys, the sandbox
@@ -25,10 +30,12 @@ def doctor(*, as_json: Annotated[bool, Parameter(name="--json", negative=())] = 
 
     Parameters
     ----------
+    audit
+        Also check whether all that the database holds can be true; reads every run.
     as_json
         One JSON document instead of lines.
     """
-    found = trio.run(examine, environment())
+    found = trio.run(partial(examine, environment(), audit=audit))
     if as_json:
         print(json.dumps({"findings": [attrs.asdict(finding) for finding in found]}, indent=2))
     else:

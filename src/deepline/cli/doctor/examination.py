@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deepline.cli.doctor.database import CONFIGURED, EMBEDDED, database_findings
-from deepline.cli.doctor.findings import Finding, broken
+from deepline.cli.doctor.findings import Finding, State, broken, skipped
 from deepline.cli.doctor.gateway import GatewayFacts, gateway_findings
 from deepline.cli.doctor.machine import home_findings, provider_findings, role_findings
+from deepline.cli.doctor.records import record_findings
 from deepline.cli.embedded import DSN_VARIABLE, with_local_defaults
 from deepline.cli.failures import CommandFailed
 from deepline.cli.found_store import found_store
@@ -16,23 +17,31 @@ from deepline.cli.settings.parts import read_home
 from deepline.cli.settings.reading import Reader, SettingsRefused
 
 
-async def examine(values: Mapping[str, str]) -> Sequence[Finding]:
-    """Check everything that can be checked from this machine; changes and starts nothing."""
+async def examine(values: Mapping[str, str], *, audit: bool = False) -> Sequence[Finding]:
+    """Check everything that can be checked from this machine; changes and starts nothing.
+
+    With `audit` also whether all that the database holds can be true.
+    """
     home = Home(read_home(Reader(values)))
     alone = not values.get(DSN_VARIABLE, "").strip()
     found = [*role_findings(values), *await home_findings(home)]
-    found += await _store(values, EMBEDDED if alone else CONFIGURED)
+    found += await _store(values, EMBEDDED if alone else CONFIGURED, audit=audit)
     found += await gateway_findings(known_gateway(values, home, alone=alone))
     found += await provider_findings(with_local_defaults(values) if alone else values)
     return found
 
 
-async def _store(values: Mapping[str, str], remedy: str) -> Sequence[Finding]:
+async def _store(values: Mapping[str, str], remedy: str, *, audit: bool) -> Sequence[Finding]:
     try:
         settings = found_store(values)
     except (SettingsRefused, CommandFailed) as error:
         return [broken("database", str(error), remedy)]
-    return await database_findings(settings, remedy)
+    found = [*await database_findings(settings, remedy)]
+    if audit and not any(finding.state is State.BROKEN for finding in found):
+        found += await record_findings(settings)
+    elif audit:
+        found.append(skipped("records", "the database cannot be worked on"))
+    return found
 
 
 def known_gateway(values: Mapping[str, str], home: Home, *, alone: bool) -> GatewayFacts:

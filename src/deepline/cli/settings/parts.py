@@ -114,6 +114,9 @@ def read_limits(reader: Reader) -> Limits:
         sandbox_delete=length(
             "ABSURD_SANDBOX_GC_TIMEOUT_MS", base.sandbox_delete, unit=MILLISECOND
         ),
+        outbox_lease=length("DEEPLINE_OUTBOX_LEASE_SECONDS", base.outbox_lease, unit=SECOND),
+        cleanup_lease=length("DEEPLINE_CLEANUP_LEASE_SECONDS", base.cleanup_lease, unit=SECOND),
+        cleanup_poll=length("DEEPLINE_CLEANUP_POLL_SECONDS", base.cleanup_poll, unit=SECOND),
         drain=length("DEEPLINE_DRAIN_SECONDS", base.drain, unit=SECOND),
         detached_ceiling=length(
             "DEEPLINE_DETACHED_CEILING_SECONDS", base.detached_ceiling, unit=SECOND
