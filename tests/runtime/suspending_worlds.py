@@ -130,10 +130,14 @@ POLLS = frozenset(
 
 @attrs.define(eq=False)
 class Mortal(NoFaults):
-    """Kills its process at the `at`-th operation, before or after it: nothing more is written."""
+    """Kills its process at the `at`-th operation, before or after it: nothing more is written.
+
+    With `dies_after` it is the first operation of that name.
+    """
 
     at: int
     before_it: bool
+    dies_after: str | None = None
     process: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     operations: list[str] = attrs.field(factory=list)
     dead: bool = False
@@ -147,7 +151,8 @@ class Mortal(NoFaults):
 
     async def after(self, operation: str) -> None:
         """Die with the operation done and its answer unheard."""
-        if operation not in POLLS and len(self.operations) >= self.at:
+        counted_out = operation not in POLLS and len(self.operations) >= self.at
+        if counted_out or operation == self.dies_after:
             self.dead = True
         await self._stay_dead()
 

@@ -165,6 +165,55 @@ async def test_repeated_events_each_answer_one_wait(
     assert [answer["payload"]["n"] for answer in output] == [0, 1, 2]  # type: ignore[index,call-overload]
 
 
+async def test_a_suspension_handed_in_before_its_runner_was_parked_is_not_missed(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A runner that is quicker than the worker that started it is parked as it asked (L12)."""
+    async with served(napping) as world:
+        real, slow = world.ports.attempts.park, True
+
+        async def park(*arguments: object, **named: object) -> object:
+            nonlocal slow
+            if slow:
+                slow = False
+                await trio.sleep(20)
+            return await real(*arguments, **named)  # type: ignore[arg-type]
+
+        object.__setattr__(world.ports.attempts, "park", park)
+        began = trio.current_time()
+        await world.until_waiting_for("r1", "nap")
+        assert trio.current_time() - began < 25
+        assert await output_of(world) == ["nap"]
+
+    assert world.answers_begun_with() == [(), ("nap",)]
+
+
+async def test_an_answer_given_once_stays(autojump_clock: trio.testing.MockClock) -> None:
+    """The wait expired, the worker died as it resumed, a late event came: it is too late (Q52)."""
+    stop, mortal = Stop(), Mortal(at=10_000, before_it=False, dies_after="attempts.resume")
+    async with trio.open_nursery() as nursery:
+        world = SuspendingWorld(play=waiting, nursery=nursery)
+        await world.submit("r1")
+
+        async def doomed() -> None:
+            with mortal.process:
+                ports = open_ports(world.world, mortal)
+                await world.sandbox_worker("doomed", ports=ports).serve(stop)
+
+        nursery.start_soon(doomed)
+        while not mortal.dead:
+            await trio.sleep(1)
+        await world.signal("r1", "approved", {"by": "late"})
+        await nursery.start(world.sandbox_worker("heir").serve, stop)
+        output = await output_of(world)
+        stop.request()
+
+    assert isinstance(output, dict)
+    assert (output["payload"], output["expired"]) == (None, True)
+    (signal,) = world.world.signals[RunId("r1")]
+    assert signal.claimed_at is None
+
+
 async def test_many_naps_with_a_slow_provider_do_not_run_out_of_patience(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
@@ -173,7 +222,7 @@ async def test_many_naps_with_a_slow_provider_do_not_run_out_of_patience(
     def naps(world: SuspendingWorld, key: AttemptKey, answers: JsonObject) -> RunnerResult:
         number = len(answers)
         if number < 4:
-            return world.sleep(key, f"nap-{number}", timedelta(minutes=5 if number % 2 else 0))
+            return world.sleep(key, f"nap-{number}", timedelta(minutes=15 if number % 2 else 0))
         return Completed(output=sorted(answers))
 
     slow = Life(deleting_for=timedelta(seconds=40))
