@@ -1,0 +1,212 @@
+"""The way from one process to everything outside it, where calls get lost, late, or unanswered.
+
+Every call of every port passes here by name, such as `attempts.park` (FoundationDB's lesson: an
+unknown outcome is the first fault to model). A process that crashed finds no way any more: its
+code may still run to its end, as Python's `finally` does, but the world never hears of it, which
+is what kill -9 means. A paused process is one whose calls all wait.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import attrs
+import trio
+
+from deepline.ports.errors import (
+    CapacityExceeded,
+    ExecutorTokenCapacity,
+    ExecutorTokenUnavailable,
+    OutcomeUnknown,
+    PortError,
+    Refused,
+    Unavailable,
+)
+from deepline.simulation.dice import UNIT
+from deepline.simulation.life import Life
+from deepline.simulation.stage import Stage
+from deepline.simulation.trouble import LEDGER, PROVIDER, STORE, TOKENS
+
+READS = frozenset(
+    {
+        "attempts.is_live",
+        "attempts.key_is_live",
+        "attempts.read",
+        "attempts.recovery",
+        "cleanup.acceptance",
+        "engine.next_due",
+        "liveness.read",
+        "sheets.namespaces",
+        "sheets.settled",
+        "terminals.status",
+        "terminals.stored",
+    }
+)
+"""Operations that change nothing, so that a lost answer is no unknown outcome."""
+
+UNSTRUCK = frozenset({"engine.listen"})
+"""The line of hints breaks at times of its own (`lost lines`)."""
+
+_OUTSIDES = {"executor_tokens": TOKENS, "ledger": LEDGER}
+_STORE_PORTS = frozenset(
+    """admission api_keys attempts capacity cleanup engine lanes launches liveness outbox
+    receipts run_events runs sheets signals terminals usage""".split()
+)
+
+
+class Crashed(BaseException):
+    """The process that made this call is dead; nothing it does reaches the world."""
+
+
+def outside_of(operation: str) -> str:
+    """Which outside an operation goes to: the store, the tokens, the ledger, or the provider."""
+    port = operation.partition(".")[0]
+    return _OUTSIDES.get(port, STORE if port in _STORE_PORTS else PROVIDER)
+
+
+@attrs.define(eq=False)
+class Link:
+    """A `Faults` for one life of a process."""
+
+    stage: Stage
+    life: Life
+    _answer: tuple[str, int, int] | None = None
+    """The call whose step is being made: its name, its chance, and a length."""
+
+    async def before(self, operation: str) -> None:
+        """Bring a call to its outside, or not."""
+        stage, life = self.stage, self.life
+        if life.dead or stage.is_over:
+            raise Crashed
+        await self._thaw()
+        outside = outside_of(operation)
+        if stage.away[outside]:
+            await self._away(outside)
+        self._answer = None
+        if stage.troubled:
+            await self._travel(operation, outside)
+        if life.dead or stage.is_over:
+            raise Crashed
+        stage.actor, stage.operation = life.name, operation
+
+    async def after(self, operation: str) -> None:
+        """Bring the answer back, or not."""
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            await self._return(operation, *answer)
+        await self._thaw()
+        if self.life.dead or self.stage.is_over:
+            raise Crashed
+
+    def delivers(self, hint: str) -> bool:
+        """Hints get lost altogether in some worlds, now and then in others."""
+        stage, life = self.stage, self.life
+        if life.dead or stage.is_over:
+            return False
+        lost = stage.mixture.hints_lost if stage.troubled else 0.0
+        if not lost:
+            return True
+        name = f"{life.count_call('hint ' + hint)} lost"
+        return not (stage.dice.share(name) < lost and stage.strikes(name))
+
+    async def _thaw(self) -> None:
+        """Wait until the process is no longer paused; a paused process notices no cancellation."""
+        while (left_s := self.life.paused_until_s - self.stage.now_s) > 0:
+            with trio.move_on_after(left_s + 1, shield=True):
+                await self.stage.clock.nap(left_s)
+
+    async def _away(self, outside: str) -> None:
+        """An outside that is away refuses at once, or after a while."""
+        wait = self.life.count_call(f"{outside} away")
+        await self.stage.clock.nap(self.stage.dice.pick(wait, (0.0, 0.1, 2.0)))
+        raise _error_of("lost", outside, reads=True)
+
+    async def _travel(self, operation: str, outside: str) -> None:
+        """Let the call suffer what the mixture holds for it."""
+        stage = self.stage
+        mixture = stage.mixture
+        if not mixture.strikes_calls and not mixture.latency_s:
+            return
+        name = self.life.count_call(operation)
+        strike, answer, length, latency = stage.dice.slices(name)
+        if mixture.latency_s and latency & 3 == 0:
+            await stage.clock.nap(mixture.latency_s * (latency + 1) / UNIT * 2)
+        if operation in UNSTRUCK or not self._is_focused(operation):
+            return
+        for kind, below in mixture.before:
+            if strike < below:
+                await self._suffer(f"{name} {kind}", kind, operation, outside, length)
+                break
+        self._answer = (name, answer, length)
+
+    def _is_focused(self, operation: str) -> bool:
+        focus = self.stage.mixture.focus
+        return focus >= 1 or self.stage.dice.share(f"focus on {operation}") < focus
+
+    async def _suffer(
+        self, name: str, kind: str, operation: str, outside: str, length: int
+    ) -> None:
+        stage, life = self.stage, self.life
+        if kind == "crash" and not life.mortal:
+            return
+        if not stage.strikes(name):
+            return
+        stage.note("fault", kind, actor=life.name, operation=operation)
+        match kind:
+            case "slow":
+                await stage.clock.nap(self._wait_s(length))
+            case "stuck":
+                wait_s = self._wait_s(length)
+                with trio.move_on_after(wait_s + 1, shield=True):
+                    await stage.clock.nap(wait_s)
+            case "crash":
+                life.crash()
+                raise Crashed
+            case _:
+                raise _error_of(kind, outside, reads=operation in READS)
+
+    async def _return(self, operation: str, name: str, chance: int, length: int) -> None:
+        stage, life = self.stage, self.life
+        for kind, below in stage.mixture.after:
+            if chance < below:
+                break
+        else:
+            return
+        if kind == "crash_after" and not life.mortal:
+            return
+        if not stage.strikes(f"{name} {kind}"):
+            return
+        stage.note("fault", kind, actor=life.name, operation=operation)
+        match kind:
+            case "reply_slow":
+                await stage.clock.nap(self._wait_s(length))
+            case "crash_after":
+                life.crash()
+                raise Crashed
+            case _:
+                raise _error_of("unanswered", outside_of(operation), reads=operation in READS)
+
+    def _wait_s(self, length: int) -> float:
+        """A wait of up to three leases, mostly short."""
+        share = (length + 1) / UNIT
+        return float(share**3 * 3 * self.stage.limits.claim_lease.total_seconds())
+
+
+def _error_of(kind: str, outside: str, *, reads: bool) -> PortError:
+    """How a failed call looks to its caller."""
+    if outside == TOKENS:
+        return _TOKEN_ERRORS[kind]()
+    if kind == "refused":
+        return CapacityExceeded("no room (simulated)", timedelta(seconds=1), "pool")
+    if kind == "unanswered" and not reads:
+        return OutcomeUnknown("no answer came (simulated)")
+    return Unavailable("it is away (simulated)")
+
+
+_TOKEN_ERRORS: dict[str, Callable[[], PortError]] = {
+    "lost": lambda: ExecutorTokenUnavailable("no answer (simulated)", None),
+    "refused": lambda: ExecutorTokenCapacity(
+        "no room (simulated)", timedelta(seconds=1), "token_route"
+    ),
+    "unanswered": lambda: ExecutorTokenUnavailable("bad gateway (simulated)", 503),
+    "denied": lambda: Refused("forbidden", "no token for you (simulated)"),
+}
