@@ -5,6 +5,8 @@ sandbox (C29), which detached runners do not yet.
 """
 
 import enum
+import json
+from collections.abc import Mapping
 from datetime import timedelta
 
 import attrs
@@ -22,6 +24,8 @@ from deepline.ports.errors import CapacityExceeded
 from deepline.runtime.store_time import StoreTime
 from deepline.simulation.clock import ProcessClock
 from deepline.simulation.dice import Dice
+from deepline.simulation.life import Life
+from deepline.simulation.stage import Stage
 
 EVENT = "approved"
 SPECIAL = "special"
@@ -93,8 +97,8 @@ class PlayBackend:
 
     sandboxes: Backend
     clock: ProcessClock
-    dice: Dice
-    lease: timedelta
+    stage: Stage
+    life: Life
 
     async def execute(self, launch: Launch, attempt: Attempt, claim: Claim) -> RunnerResult:
         """Run the attempt."""
@@ -103,8 +107,10 @@ class PlayBackend:
             return await self.sandboxes.execute(launch, attempt, claim)
         now = StoreTime.of(claim, self.clock).now()
         name = f"work {launch.run_id}#{attempt.ref.attempt}"
-        longest_s = self.dice.pick(f"{name} longest", (0.1, 5.0, 3 * self.lease.total_seconds()))
-        await self.clock.sleep(timedelta(seconds=self.dice.between(name, 0.0, longest_s)))
+        dice, lease_s = self.stage.dice, self.stage.limits.claim_lease.total_seconds()
+        longest_s = dice.pick(f"{name} longest", (0.1, 5.0, 3 * lease_s))
+        self._tell_resumed(attempt)
+        await self.clock.sleep(timedelta(seconds=dice.between(name, 0.0, longest_s)))
         output = {"by": f"{launch.run_id}#{attempt.ref.attempt}"}
         answered = attempt.checkpoint.state.get(RESUMED)
         match kind:
@@ -118,7 +124,7 @@ class PlayBackend:
                 suspension = SleepSuspension(
                     boundary_id="nap",
                     runner_attempt=attempt.ref.attempt,
-                    wake_at=now + timedelta(seconds=self.dice.between(f"{name} nap", 0.0, 30.0)),
+                    wake_at=now + timedelta(seconds=dice.between(f"{name} nap", 0.0, 30.0)),
                 )
                 return Suspended(suspension=suspension, report=_report("slept"))
             case PlayKind.WAITS if not answered:
@@ -133,6 +139,20 @@ class PlayBackend:
                 )
             case _:
                 return Completed(output=output)
+
+    def _tell_resumed(self, attempt: Attempt) -> None:
+        """Note what the play was given for each suspension it passed (I23)."""
+        answers = attempt.checkpoint.state.get(RESUMED)
+        if self.life.dead or not isinstance(answers, Mapping):
+            return
+        for answer in answers.values():
+            self.stage.note(
+                "resumed",
+                json.dumps(answer, sort_keys=True, default=dict),
+                actor=self.life.name,
+                run=attempt.ref.run_id,
+                attempt=attempt.ref.attempt,
+            )
 
     async def ensure_started(
         self, launch: Launch, attempt: Attempt, suspension: DetachedSuspension, claim: Claim

@@ -35,7 +35,7 @@ class Healing:
         stage = self.stage
         await stage.clock.nap_until(at_s)
         stage.troubled = False
-        stage.away.clear()
+        stage.schedule.make_fair()
         stage.note("HEALED", actor="trouble")
         for process in self.processes.values():
             process.heal()
@@ -68,8 +68,9 @@ class Healing:
                 yield "L01", f"the engine task of {play.run_id} is still open"
         for run_id in world.undelivered:
             yield "L05", f"facts of {run_id} are not delivered"
-        for job in world.open_cleanup.values():
-            yield "L06", f"{job.sandbox_id or job.sandbox_name} of {job.key.run_id} is not deleted"
+        for sandbox in self.site.sandboxes.values():
+            if sandbox.delete_accepted_at is None:
+                yield "L06", f"{sandbox.ref.sandbox_id} of {sandbox.operation.run_id} still lives"
 
     def _unended(self, run_id: str, status: RunStatus, attempt: int) -> tuple[str, str]:
         run = self.stage.world.runs[RunId(run_id)]

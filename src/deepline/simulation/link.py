@@ -46,6 +46,9 @@ READS = frozenset(
 UNSTRUCK = frozenset({"engine.listen"})
 """The line of hints breaks at times of its own (`lost lines`)."""
 
+CLAIM = "attempts.claim"
+CLAIM_JITTER_S = 0.02
+
 _OUTSIDES = {"executor_tokens": TOKENS, "ledger": LEDGER}
 _STORE_PORTS = frozenset(
     """admission api_keys attempts capacity cleanup engine lanes launches liveness outbox
@@ -79,11 +82,16 @@ class Link:
             raise Crashed
         await self._thaw()
         outside = outside_of(operation)
-        if stage.away[outside]:
+        if stage.is_away(outside):
             await self._away(outside)
         self._answer = None
         if stage.troubled:
             await self._travel(operation, outside)
+        elif operation == CLAIM:
+            # Without any latency two workers race for the same instant and the same one always
+            # wins; then a run that only the other can place would wait for ever.
+            name = life.count_call(operation)
+            await stage.clock.nap(stage.dice.between(name, 0.0, CLAIM_JITTER_S))
         if life.dead or stage.is_over:
             raise Crashed
         stage.actor, stage.operation = life.name, operation

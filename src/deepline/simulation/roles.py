@@ -75,9 +75,7 @@ class Roles:
                 default_provider=PROVIDER, runner_pyz=b"", provider_limit=self.sandbox_limit
             ),
         )
-        backend = PlayBackend(
-            sandboxes=sandboxes, clock=clock, dice=stage.dice, lease=stage.limits.claim_lease
-        )
+        backend = PlayBackend(sandboxes=sandboxes, clock=clock, stage=stage, life=life)
         return Worker(
             ports=self._worker_ports(life, link, ports, provider, backend),
             settings=WorkerSettings(

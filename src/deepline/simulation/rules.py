@@ -38,10 +38,15 @@ class Moment(enum.Enum):
 
 @attrs.define(eq=False, kw_only=True)
 class Scene:
-    """What rules may look at; `memory` is theirs, keyed as they like."""
+    """What rules may look at; `memory` is theirs, keyed as they like.
+
+    `placement` holds the placement keys that each process can run, by name.
+    """
 
     stage: Stage
     site: Site
+    placement: dict[str, frozenset[str]] = attrs.field(factory=dict[str, frozenset[str]])
+    sandbox_limit: int | None = None
     memory: dict[Hashable, object] = attrs.field(factory=dict[Hashable, object])
 
     @property

@@ -40,7 +40,7 @@ class Voice:
     async def before(self, operation: str) -> None:
         """Bring the call to the gateway, or lose it."""
         stage, life = self.stage, self.life
-        if stage.away[STORE]:
+        if stage.is_away(STORE):
             raise Unavailable("the gateway is away (simulated)")
         if self._is_deaf(operation, "lost"):
             raise Unavailable("the gateway does not answer (simulated)")

@@ -35,9 +35,16 @@ class Schedule(Protocol):
         """A number in [0, 1)."""
         ...
 
+    def make_fair(self) -> None:
+        """From here on no task may be held back for ever; what is owed must come true."""
+        ...
+
 
 class Uniform(random.Random):
     """Every order of a batch is as likely as any other."""
+
+    def make_fair(self) -> None:
+        """It is fair."""
 
 
 class Priorities(random.Random):
@@ -52,10 +59,18 @@ class Priorities(random.Random):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self._ranks: dict[int, float] = {}
+        self._is_fair = False
+
+    def make_fair(self) -> None:
+        """Shuffle evenly from here on."""
+        self._is_fair = True
 
     def shuffle(self, x: object) -> None:
         """Sort the batch by rank; the highest runs first."""
         batch = cast("list[trio.lowlevel.Task]", x)
+        if self._is_fair:
+            super().shuffle(batch)
+            return
         ranks = self._ranks
         for task in batch:
             number = _number(task)
@@ -69,6 +84,9 @@ class Priorities(random.Random):
 
 class Fifo(random.Random):
     """Tasks run in the order in which they were started; histories read best this way."""
+
+    def make_fair(self) -> None:
+        """Every task comes to run in its turn."""
 
     def shuffle(self, x: object) -> None:
         """The oldest task runs first."""

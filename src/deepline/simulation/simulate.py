@@ -9,6 +9,7 @@ import attrs
 import trio
 
 from deepline.adapters.memory import World
+from deepline.core import placement
 from deepline.core.limits import Limits
 from deepline.simulation import mixture as mixtures
 from deepline.simulation.attached import Play, draw_play
@@ -23,10 +24,10 @@ from deepline.simulation.mixture import Mixture
 from deepline.simulation.observer import Observer
 from deepline.simulation.people import Person
 from deepline.simulation.processes import Process
-from deepline.simulation.roles import Roles
+from deepline.simulation.roles import SPECIALIST, Roles
 from deepline.simulation.rules import Invariant, Scene
-from deepline.simulation.sandboxes import ProviderFactory, Site, memory_provider
-from deepline.simulation.scheduling import Strategy, make_schedule, scheduled
+from deepline.simulation.sandboxes import PROVIDER, ProviderFactory, Site, memory_provider
+from deepline.simulation.scheduling import Schedule, Strategy, make_schedule, scheduled
 from deepline.simulation.stage import Stage
 from deepline.simulation.starting import Starting
 from deepline.simulation.trouble import Trouble, plan
@@ -67,14 +68,20 @@ def simulate(options: WorldOptions, seed: int) -> History:
     strategy = options.strategy or mixture.strategy
     history = History(seed)
     clock = VirtualClock()
-    with sealed(), scheduled(make_schedule(strategy, dice.roll("schedule"))):
-        trio.run(_live, options, dice, mixture, history, clock, clock=clock)
+    schedule = make_schedule(strategy, dice.roll("schedule"))
+    with sealed(), scheduled(schedule):
+        trio.run(_live, options, dice, mixture, history, clock, schedule, clock=clock)
     history.ended_s = clock.current_time()
     return history
 
 
 async def _live(
-    options: WorldOptions, dice: Dice, mixture: Mixture, history: History, clock: VirtualClock
+    options: WorldOptions,
+    dice: Dice,
+    mixture: Mixture,
+    history: History,
+    clock: VirtualClock,
+    schedule: Schedule,
 ) -> None:
     limits = options.limits or mixtures.draw_limits(dice)
     stage = Stage(
@@ -84,10 +91,17 @@ async def _live(
         clock=clock,
         world=World(clock=ProcessClock(clock), chance=dice.chance("store"), limits=limits),
         history=history,
+        schedule=schedule,
         only=options.only,
     )
     site = Site()
-    observer = Observer(Scene(stage=stage, site=site), options.invariants)
+    scene = Scene(
+        stage=stage,
+        site=site,
+        placement=placement_of(options),
+        sandbox_limit=dice.pick("sandbox limit", (None, None, 2)),
+    )
+    observer = Observer(scene, options.invariants)
     stage.world.watch = observer.step
     stage.listeners.append(observer.event)
     with stage.over:
@@ -109,7 +123,7 @@ def inhabit(
         site=site,
         starting=starting,
         provider=options.provider,
-        sandbox_limit=stage.dice.pick("sandbox limit", (None, None, 2)),
+        sandbox_limit=observer.scene.sandbox_limit,
     )
     processes = make_processes(options, stage, roles)
     plays = draw_plays(options, stage)
@@ -139,6 +153,16 @@ def make_processes(options: WorldOptions, stage: Stage, roles: Roles) -> dict[st
     programs |= {f"c{number}": roles.controller for number in range(1, options.controllers + 1)}
     return {
         name: Process(stage=stage, name=name, role=role) for name, role in programs.items()
+    }
+
+
+def placement_of(options: WorldOptions) -> dict[str, frozenset[str]]:
+    """What each worker can run."""
+    return {
+        f"w{number}": frozenset(
+            placement.runnable_keys(PROVIDER, SPECIALIST if number == 1 else placement.POLICIES)
+        )
+        for number in range(1, options.workers + 1)
     }
 
 

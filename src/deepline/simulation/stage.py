@@ -12,6 +12,7 @@ from deepline.simulation.clock import ProcessClock, VirtualClock
 from deepline.simulation.dice import Dice
 from deepline.simulation.history import Event, History, Violation
 from deepline.simulation.mixture import Mixture
+from deepline.simulation.scheduling import Schedule
 
 MAX_EVENTS = 200_000
 
@@ -34,6 +35,7 @@ class Stage:
     clock: VirtualClock
     world: World
     history: History
+    schedule: Schedule
     only: frozenset[str] | None = None
     troubled: bool = True
     actor: str = ""
@@ -52,6 +54,10 @@ class Stage:
     def store_clock(self) -> ProcessClock:
         """The time of the store, which is the true time."""
         return ProcessClock(self.clock)
+
+    def is_away(self, outside: str) -> bool:
+        """Is this outside away just now?"""
+        return self.troubled and self.away[outside] > 0
 
     def strikes(self, name: str) -> bool:
         """May the fault of this name strike? If so it is written down as struck."""
