@@ -18,6 +18,8 @@ from deepline.simulation.sandboxes import Site
 from deepline.simulation.stage import Stage
 
 LOOK_EVERY_S = 2.0
+CLAIM_LOST = "claim lost"
+"""What the engine says of an attempt whose lease ended."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -62,6 +64,8 @@ class Healing:
             run = world.runs.get(RunId(play.run_id))
             if run is None:
                 yield "L01", f"{play.run_id} was never submitted"
+            elif self._is_stranded(run.task_id):
+                self.stage.history.reached.add("stranded")
             elif not run.ended:
                 yield self._unended(play.run_id, run.status, run.attempt)
             elif run.task_id is not None and world.queue.tasks[run.task_id].open:
@@ -69,8 +73,17 @@ class Healing:
         for run_id in world.undelivered:
             yield "L05", f"facts of {run_id} are not delivered"
         for sandbox in self.site.sandboxes.values():
-            if sandbox.delete_accepted_at is None:
+            run = world.runs.get(sandbox.operation.run_id)
+            if sandbox.delete_accepted_at is None and run is not None and run.ended:
                 yield "L06", f"{sandbox.ref.sandbox_id} of {sandbox.operation.run_id} still lives"
+
+    def _is_stranded(self, task_id: str | None) -> bool:
+        """Did the last finaliser's claim get lost, so that no process here may end the run?
+
+        Ending it is a reconciler's duty, which the simulated controllers do not have.
+        """
+        task = self.stage.world.queue.tasks.get(task_id or "")
+        return task is not None and task.state == "failed" and task.current.failure == CLAIM_LOST
 
     def _unended(self, run_id: str, status: RunStatus, attempt: int) -> tuple[str, str]:
         run = self.stage.world.runs[RunId(run_id)]

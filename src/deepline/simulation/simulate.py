@@ -99,7 +99,7 @@ async def _live(
         stage=stage,
         site=site,
         placement=placement_of(options),
-        sandbox_limit=dice.pick("sandbox limit", (None, None, 2)),
+        sandbox_limit=sandbox_limit_of(dice, mixture),
     )
     observer = Observer(scene, options.invariants)
     stage.world.watch = observer.step
@@ -154,6 +154,17 @@ def make_processes(options: WorldOptions, stage: Stage, roles: Roles) -> dict[st
     return {
         name: Process(stage=stage, name=name, role=role) for name, role in programs.items()
     }
+
+
+def sandbox_limit_of(dice: Dice, mixture: Mixture) -> int | None:
+    """Limit the sandboxes held in some of the worlds in which every delete is answered.
+
+    A delete whose answer is lost leaves a not-found that proves nothing (I40), so its place stays
+    taken for as long as nobody decides otherwise; with a limit such a world comes to a standstill.
+    """
+    struck = mixture.strikes_calls or mixture.store_outages
+    calm = not (struck or mixture.crashes or mixture.pauses or mixture.stops)
+    return dice.pick("sandbox limit", (None, 2)) if calm else None
 
 
 def placement_of(options: WorldOptions) -> dict[str, frozenset[str]]:

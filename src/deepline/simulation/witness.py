@@ -26,7 +26,7 @@ class WitnessedReceipts(MemoryReceipts):
 
     async def release(self, ref: AttemptRef, *, reason: str) -> int:
         """Release, and say when it came too early."""
-        live = not self.life.dead and self.world.attempt_of(ref) is not None
+        live = not self.life.dead and self._holds(ref)
         self.stage.note(
             "release asked",
             f"{reason}{' of a live attempt' if live else ''}",
@@ -35,6 +35,15 @@ class WitnessedReceipts(MemoryReceipts):
             attempt=ref.attempt,
         )
         return await super().release(ref, reason=reason)
+
+
+    def _holds(self, ref: AttemptRef) -> bool:
+        """Does this process hold the claim and the attempt's fence?"""
+        if self.world.attempt_of(ref) is None:
+            return False
+        task = self.world.queue.tasks.get(self.world.runs[ref.run_id].task_id or "")
+        claimed_by = "" if task is None else task.current.claimed_by or ""
+        return claimed_by.partition(":")[0] == self.life.name
 
 
 @attrs.define(eq=False)
