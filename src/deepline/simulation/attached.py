@@ -78,7 +78,7 @@ def draw_play(dice: Dice, number: int, *, cancels: float, burst: bool, until_s: 
     if dice.share(f"{run_id} cancelled") < cancels:
         longest = dice.pick(f"{run_id} regret", (0.2, 5.0, until_s))
         cancelled_s = submitted_s + dice.between(f"{run_id} regrets", 0.0, longest)
-    signalled_s = submitted_s + dice.between(f"{run_id} signal", 0.0, 30.0)
+    signalled_s = submitted_s + dice.between(f"{run_id} signal", 0.0, 20.0)
     return Play(
         run_id=run_id,
         org_id=dice.pick(f"{run_id} org", ("a", "a", "b")),
@@ -86,7 +86,7 @@ def draw_play(dice: Dice, number: int, *, cancels: float, burst: bool, until_s: 
         submitted_s=round(submitted_s, 3),
         cancelled_s=None if cancelled_s is None else round(cancelled_s, 3),
         signalled_s=None if dice.share(f"{run_id} unheard") < 0.3 else round(signalled_s, 3),
-        ceiling_s=dice.pick(f"{run_id} ceiling", (20.0, 45.0, 80.0)),
+        ceiling_s=dice.pick(f"{run_id} ceiling", (15.0, 30.0, 60.0)),
         policy=dice.pick(f"{run_id} policy", (None,) * 7 + (SPECIAL,)),
     )
 
@@ -124,7 +124,7 @@ class PlayBackend:
                 suspension = SleepSuspension(
                     boundary_id="nap",
                     runner_attempt=attempt.ref.attempt,
-                    wake_at=now + timedelta(seconds=dice.between(f"{name} nap", 0.0, 30.0)),
+                    wake_at=now + timedelta(seconds=dice.between(f"{name} nap", 0.0, 20.0)),
                 )
                 return Suspended(suspension=suspension, report=_report("slept"))
             case PlayKind.WAITS if not answered:
@@ -133,7 +133,7 @@ class PlayBackend:
                         boundary_id="approval",
                         runner_attempt=attempt.ref.attempt,
                         event_key=EVENT,
-                        expires_at=now + timedelta(seconds=40),
+                        expires_at=now + timedelta(seconds=25),
                     ),
                     report=_report("waited"),
                 )

@@ -87,7 +87,7 @@ def draw_life(
     name = f"life {run_id}#{attempt}"
     kinds = [kind for kind, weight in _WEIGHTS.items() for _ in range(weight)]
     kind = dice.pick(name, kinds)
-    works_s = dice.between(f"{name} works", 0.0, dice.pick(f"{name} longest", (0.5, 8.0, 40.0)))
+    works_s = dice.between(f"{name} works", 0.0, dice.pick(f"{name} longest", (0.5, 6.0, 25.0)))
     lease_s = limits.claim_lease.total_seconds()
     if kind is Kind.FALLS_SILENT:
         works_s += dice.between(f"{name} silent", 1.0, 4.0) * lease_s

@@ -113,7 +113,7 @@ def calm() -> Mixture:
 
 def draw_limits(dice: Dice) -> Limits:
     """Short bounds, so that a world crosses each of them within minutes of virtual time."""
-    lease_s = dice.pick("lease", (4, 8, 12))
+    lease_s = dice.pick("lease", (5, 8, 12))
     return Limits(
         claim_lease=timedelta(seconds=lease_s),
         max_engine_attempts=3,
@@ -121,7 +121,7 @@ def draw_limits(dice: Dice) -> Limits:
         retry_base=timedelta(seconds=1),
         retry_max=timedelta(seconds=8),
         token_request=timedelta(seconds=5),
-        token_outage_max=timedelta(seconds=40),
+        token_outage_max=timedelta(seconds=30),
         placement_delay=timedelta(seconds=10),
         preparation_delay=timedelta(seconds=8),
         created_projection_delay=timedelta(seconds=3),
@@ -130,12 +130,13 @@ def draw_limits(dice: Dice) -> Limits:
         provisioning=timedelta(seconds=15),
         sandbox_delete=timedelta(seconds=5),
         last_write=timedelta(seconds=2),
+        safety_poll=timedelta(seconds=8),
         event_recheck=timedelta(seconds=60),
         outbox_lease=timedelta(seconds=8),
-        outbox_wave=timedelta(seconds=4),
+        outbox_wave=timedelta(seconds=6),
         outbox_backoff_max=timedelta(seconds=8),
         cleanup_lease=timedelta(seconds=12),
-        cleanup_poll=timedelta(seconds=6),
+        cleanup_poll=timedelta(seconds=9),
         cleanup_backoff=timedelta(seconds=2),
         cleanup_backoff_max=timedelta(seconds=15),
         drain=timedelta(seconds=6),

@@ -40,15 +40,14 @@ LONGEST_S = 3_600.0
 class WorldOptions:
     """What a world is made of; the seed draws the rest.
 
-    `limits` and `mixture` are drawn when they are `None`. `provider` makes each process's view of
-    the provider under test. `troubled_s` is how long things go wrong. `only` names the faults
-    that may strike, `left_out` the plays that nobody submits; both are for shrinking.
+    `limits`, `mixture` and `troubled_s` (how long things go wrong) are drawn when they are `None`. `provider` makes each process's view of
+    the provider under test. `only` names the faults that may strike, `left_out` the plays that nobody submits; both are for shrinking.
     """
 
     plays: int = 5
     workers: int = 2
     controllers: int = 1
-    troubled_s: float = 45.0
+    troubled_s: float | None = None
     limits: Limits | None = None
     mixture: Mixture | None = None
     strategy: Strategy | None = None
@@ -125,8 +124,9 @@ def inhabit(
         provider=options.provider,
         sandbox_limit=observer.scene.sandbox_limit,
     )
+    until_s = options.troubled_s or stage.dice.pick("troubled", (12.0, 25.0, 40.0))
     processes = make_processes(options, stage, roles)
-    plays = draw_plays(options, stage)
+    plays = draw_plays(options, stage, until_s)
     for process in processes.values():
         nursery.start_soon(process.run)
     for play in plays:
@@ -137,11 +137,11 @@ def inhabit(
             mortal=False,
         )
         nursery.start_soon(Person(stage=stage, play=play, life=life).submit)
-    troubles = plan(stage.dice, stage.mixture, stage.limits, list(processes), options.troubled_s)
+    troubles = plan(stage.dice, stage.mixture, stage.limits, list(processes), until_s)
     for trouble in troubles:
         nursery.start_soon(befall, stage, processes, trouble)
     healing = Healing(stage=stage, site=site, processes=processes, plays=plays, observer=observer)
-    nursery.start_soon(healing.heal_at, options.troubled_s)
+    nursery.start_soon(healing.heal_at, until_s)
 
 
 def make_processes(options: WorldOptions, stage: Stage, roles: Roles) -> dict[str, Process]:
@@ -177,7 +177,7 @@ def placement_of(options: WorldOptions) -> dict[str, frozenset[str]]:
     }
 
 
-def draw_plays(options: WorldOptions, stage: Stage) -> list[Play]:
+def draw_plays(options: WorldOptions, stage: Stage, until_s: float) -> list[Play]:
     """Draw what people submit."""
     burst = stage.dice.share("burst") < 0.3
     plays = [
@@ -186,7 +186,7 @@ def draw_plays(options: WorldOptions, stage: Stage) -> list[Play]:
             number,
             cancels=stage.mixture.cancels,
             burst=burst,
-            until_s=options.troubled_s,
+            until_s=until_s,
         )
         for number in range(1, options.plays + 1)
     ]
