@@ -23,6 +23,7 @@ from deepline.ports.errors import (
 )
 from deepline.simulation.dice import UNIT
 from deepline.simulation.life import Life
+from deepline.simulation.mixture import BEFORE, HOT_SHARE
 from deepline.simulation.stage import Stage
 from deepline.simulation.trouble import LEDGER, PROVIDER, STORE, TOKENS
 
@@ -72,8 +73,8 @@ class Link:
 
     stage: Stage
     life: Life
-    _answer: tuple[str, int, int] | None = None
-    """The call whose step is being made: its name, its chance, and a length."""
+    _answer: tuple[str, str, int] | None = None
+    """What befalls the answer of the call whose step is being made: its name, how, how long."""
 
     async def before(self, operation: str) -> None:
         """Bring a call to its outside, or not."""
@@ -138,13 +139,27 @@ class Link:
         strike, answer, length, latency = stage.dice.slices(name)
         if mixture.latency_s and latency & 3 == 0:
             await stage.clock.nap(mixture.latency_s * (latency + 1) / UNIT * 2)
+        if operation == mixture.hot_call and strike < HOT_SHARE * UNIT:
+            await self._burn(name, operation, outside, length)
+            return
         if operation in UNSTRUCK or not self._is_focused(operation):
             return
         for kind, below in mixture.before:
             if strike < below:
                 await self._suffer(f"{name} {kind}", kind, operation, outside, length)
                 break
-        self._answer = (name, answer, length)
+        for kind, below in mixture.after:
+            if answer < below:
+                self._answer = (name, kind, length)
+                break
+
+    async def _burn(self, name: str, operation: str, outside: str, length: int) -> None:
+        """Strike the world's hot call in the world's own way."""
+        kind = self.stage.mixture.hot_kind
+        if kind in BEFORE:
+            await self._suffer(f"{name} {kind}", kind, operation, outside, length)
+        else:
+            self._answer = (name, kind, length)
 
     def _is_focused(self, operation: str) -> bool:
         focus = self.stage.mixture.focus
@@ -172,13 +187,8 @@ class Link:
             case _:
                 raise _error_of(kind, outside, reads=operation in READS)
 
-    async def _return(self, operation: str, name: str, chance: int, length: int) -> None:
+    async def _return(self, operation: str, name: str, kind: str, length: int) -> None:
         stage, life = self.stage, self.life
-        for kind, below in stage.mixture.after:
-            if chance < below:
-                break
-        else:
-            return
         if kind == "crash_after" and not life.mortal:
             return
         if not stage.strikes(f"{name} {kind}"):

@@ -31,6 +31,8 @@ class Kind(enum.StrEnum):
     """It beats until its time is up."""
     FALLS_SILENT = "falls silent"
     """It works on without a beat, and pushes late."""
+    RETURNS = "returns"
+    """It is silent for so long that it is heard again just as it would be given up."""
     BEATS_LATE = "beats late"
     """Its beats come just about when they would be missed."""
     PUSHES_TWICE = "pushes twice"
@@ -47,6 +49,7 @@ _WEIGHTS: Mapping[Kind, int] = {
     Kind.LEAVES_RESULT: 2,
     Kind.HANGS: 2,
     Kind.FALLS_SILENT: 3,
+    Kind.RETURNS: 3,
     Kind.BEATS_LATE: 2,
     Kind.PUSHES_TWICE: 2,
     Kind.NEVER_BEATS: 1,
@@ -65,6 +68,8 @@ class RunnerLife:
     works_s: float
     terminal: RunnerTerminal | None
     second: RunnerTerminal | None
+    silent_s: float
+    """How long one that returns is not heard."""
     rows: int
     """How many rows of a sheet it finishes on its way."""
     sandbox: SandboxLife
@@ -89,6 +94,9 @@ def draw_life(
     kind = dice.pick(name, kinds)
     works_s = dice.between(f"{name} works", 0.0, dice.pick(f"{name} longest", (0.5, 6.0, 25.0)))
     lease_s = limits.claim_lease.total_seconds()
+    silent_s = 2 * lease_s + dice.pick(f"{name} returns", (0.0, 0.0, -0.02, 0.02, 0.3, 1.0))
+    if kind is Kind.RETURNS:
+        works_s = silent_s + dice.pick(f"{name} pushes", (0.0, 0.5, 3.0))
     if kind is Kind.FALLS_SILENT:
         works_s += dice.between(f"{name} silent", 1.0, 4.0) * lease_s
     completed = Completed(output={"by": f"{run_id}#{attempt}"})
@@ -105,6 +113,7 @@ def draw_life(
         works_s=works_s,
         terminal=terminal,
         second=failed if kind is Kind.PUSHES_TWICE else None,
+        silent_s=silent_s,
         rows=dice.pick(f"{name} rows", (0, 0, 3)),
         sandbox=_sandbox_life(dice, name, kind, works_s, terminal, slow_deletes=slow_deletes),
     )

@@ -21,6 +21,16 @@ BEFORE = ("lost", "refused", "unanswered", "slow", "stuck", "crash")
 AFTER = ("reply_lost", "reply_slow", "crash_after")
 """What may happen to an answer."""
 
+HOT_CALLS = tuple(
+    """attempts.bind_sandbox attempts.claim attempts.defer attempts.fail attempts.park
+    attempts.prepare attempts.resume attempts.retire attempts.retire_for_outage
+    attempts.token_obtained capacity.reserve cleanup.finish cleanup.record_event engine.extend
+    executor_tokens.mint ledger.deliver local.create local.delete local.inspect local.start
+    outbox.delivered terminals.cancel_unstarted terminals.commit terminals.offer""".split()
+)
+"""Calls of which some worlds strike one again and again, in one way."""
+HOT_SHARE = 0.4
+
 _RATES = (0.0, 0.0, 0.0, 0.003, 0.015, 0.06)
 _FOCUSES = (1.0, 1.0, 0.3, 0.1)
 _LATENCIES_S = (0.0, 0.0, 0.002, 0.03, 0.3)
@@ -36,6 +46,9 @@ class Mixture:
     after: tuple[tuple[str, int], ...]
     focus: float
     """The share of operations at which calls are struck at all."""
+    hot_call: str
+    hot_kind: str
+    """One call, and what befalls it time and again; both empty in most worlds."""
     latency_s: float
     hints_lost: float
     skew_s: float
@@ -51,6 +64,7 @@ class Mixture:
     lost_lines: int
     lies: float
     """The share of looks at a sandbox that the provider answers wrongly or not at all."""
+    slow_looks: bool
     slow_deletes: bool
     deaf_runners: float
     """The share of a runner's calls that get lost."""
@@ -58,16 +72,19 @@ class Mixture:
     @property
     def strikes_calls(self) -> bool:
         """False when calls are never struck, which saves rolling for each."""
-        return bool(self.before or self.after)
+        return bool(self.before or self.after or self.hot_call)
 
 
 def draw(dice: Dice) -> Mixture:
     """Draw the mixture of a seed."""
+    is_hot = dice.share("hot") < 0.4
     return Mixture(
         strategy=dice.pick("strategy", (Strategy.UNIFORM, Strategy.UNIFORM, Strategy.PRIORITIES)),
         before=_running_sums(dice, BEFORE),
         after=_running_sums(dice, AFTER),
         focus=dice.pick("focus", _FOCUSES),
+        hot_call=dice.pick("hot call", HOT_CALLS) if is_hot else "",
+        hot_kind=dice.pick("hot kind", (*BEFORE, *AFTER)) if is_hot else "",
         latency_s=dice.pick("latency", _LATENCIES_S),
         hints_lost=dice.pick("hints", (0.0, 0.0, 0.0, 0.3, 1.0)),
         skew_s=dice.pick("skew", (0.0, 0.0, 2.0, 900.0)),
@@ -80,7 +97,8 @@ def draw(dice: Dice) -> Mixture:
         ledger_outages=dice.pick("ledger", (0, 0, 0, 1)),
         provider_outages=dice.pick("provider", (0, 0, 0, 1)),
         lost_lines=dice.pick("lines", (0, 0, 0, 1, 2)),
-        lies=dice.pick("lies", (0.0, 0.0, 0.1, 0.5)),
+        lies=dice.pick("lies", (0.0, 0.0, 0.2, 0.7)),
+        slow_looks=dice.pick("looks", (False, False, True)),
         slow_deletes=dice.pick("deletes", (False, True)),
         deaf_runners=dice.pick("deaf", (0.0, 0.0, 0.05, 0.4)),
     )
@@ -93,6 +111,8 @@ def calm() -> Mixture:
         before=(),
         after=(),
         focus=0.0,
+        hot_call="",
+        hot_kind="",
         latency_s=0.0,
         hints_lost=0.0,
         skew_s=0.0,
@@ -106,6 +126,7 @@ def calm() -> Mixture:
         provider_outages=0,
         lost_lines=0,
         lies=0.0,
+        slow_looks=False,
         slow_deletes=False,
         deaf_runners=0.0,
     )
@@ -113,7 +134,7 @@ def calm() -> Mixture:
 
 def draw_limits(dice: Dice) -> Limits:
     """Short bounds, so that a world crosses each of them within minutes of virtual time."""
-    lease_s = dice.pick("lease", (5, 8, 12))
+    lease_s = dice.pick("lease", (4, 6, 10))
     return Limits(
         claim_lease=timedelta(seconds=lease_s),
         max_engine_attempts=3,
@@ -121,7 +142,7 @@ def draw_limits(dice: Dice) -> Limits:
         retry_base=timedelta(seconds=1),
         retry_max=timedelta(seconds=8),
         token_request=timedelta(seconds=5),
-        token_outage_max=timedelta(seconds=30),
+        token_outage_max=timedelta(seconds=14),
         placement_delay=timedelta(seconds=10),
         preparation_delay=timedelta(seconds=8),
         created_projection_delay=timedelta(seconds=3),

@@ -101,13 +101,15 @@ class Runner:
         if script.kind is Kind.BEATS_LATE:
             period_s = stage.limits.claim_lease.total_seconds() * 1.02
         silent_from_s = stage.now_s + script.works_s * 0.2
+        returns = script.kind is Kind.RETURNS
         while not (script.kind is Kind.FALLS_SILENT and stage.now_s >= silent_from_s):
             try:
                 if isinstance(await liveness.beat(self.key), BeatRefused):
                     return
             except PortError:
                 pass
-            await stage.clock.nap(period_s)
+            await stage.clock.nap(script.silent_s if returns else period_s)
+            returns = False
 
     async def _work(self) -> None:
         stage, script = self.stage, self.script

@@ -34,7 +34,9 @@ from deepline.simulation.stage import Stage
 
 PROVIDER = "local"
 
-_UNPROVEN = (
+_UNTRUE = (
+    Found.SANDBOX_NOT_FOUND,
+    Found.SANDBOX_STOPPED,
     Found.SANDBOX_LOOKUP_FAILED,
     Found.UNKNOWN,
     Found.WRONG_ROUTING_DOMAIN,
@@ -138,8 +140,10 @@ class WatchedProvider:
         """Inspect, and perhaps tell something else than was found."""
         found = await self.inner.inspect(sandbox, command_id=command_id)
         name = self.life.count_call(f"lie about {sandbox.sandbox_id}")
+        if self.stage.mixture.slow_looks and self.stage.troubled:
+            await self.stage.clock.nap(self.stage.dice.between(f"{name} takes", 0.0, 4.0))
         if self._lies(name):
-            found = Inspection(stage=self.stage.dice.pick(f"{name} stage", _UNPROVEN))
+            found = Inspection(stage=self.stage.dice.pick(f"{name} stage", _UNTRUE))
         self.site.looks[self.life.name, sandbox.sandbox_id] = Look(self.stage.now_s, found)
         self._note("inspected", sandbox.sandbox_id, found.stage.value)
         return found

@@ -54,7 +54,7 @@ def plan(
     add("pause", mixture.pauses, workers, (lease_s / 2, 3 * lease_s))
     add("stop", mixture.stops, workers, (2.0, 2 * lease_s))
     outage_s = limits.token_outage_max.total_seconds()
-    add("token outage", mixture.token_outages, (TOKENS,), (5.0, outage_s, 2.5 * outage_s))
+    add("token outage", mixture.token_outages, (TOKENS,), (5.0, outage_s, 4 * outage_s))
     add("ledger outage", mixture.ledger_outages, (LEDGER,), (5.0, 40.0))
     add("provider outage", mixture.provider_outages, (PROVIDER,), (10.0, 60.0))
     add("store outage", mixture.store_outages, (STORE,), (3.0, 3 * lease_s))
