@@ -86,14 +86,16 @@ class Link:
         if stage.is_away(outside):
             await self._away(outside)
         self._answer = None
+        sent = False
         if stage.troubled:
-            await self._travel(operation, outside)
+            sent = await self._travel(operation, outside)
         elif operation == CLAIM:
             # Without any latency two workers race for the same instant and the same one always
             # wins; then a run that only the other can place would wait for ever.
             name = life.count_call(operation)
             await stage.clock.nap(stage.dice.between(name, 0.0, CLAIM_JITTER_S))
-        if life.dead or stage.is_over:
+        # What was sent before a crash still arrives, with nobody left to hear the answer.
+        if stage.is_over or (life.dead and not sent):
             raise Crashed
         stage.actor, stage.operation = life.name, operation
 
@@ -129,37 +131,39 @@ class Link:
         await self.stage.clock.nap(self.stage.dice.pick(wait, (0.0, 0.1, 2.0)))
         raise _error_of("lost", outside, reads=True)
 
-    async def _travel(self, operation: str, outside: str) -> None:
-        """Let the call suffer what the mixture holds for it."""
+    async def _travel(self, operation: str, outside: str) -> bool:
+        """Let the call suffer what the mixture holds for it; True when it is on its way for good.
+        """
         stage = self.stage
         mixture = stage.mixture
         if not mixture.strikes_calls and not mixture.latency_s:
-            return
+            return False
         name = self.life.count_call(operation)
         strike, answer, length, latency = stage.dice.slices(name)
         if mixture.latency_s and latency & 3 == 0:
             await stage.clock.nap(mixture.latency_s * (latency + 1) / UNIT * 2)
         if operation == mixture.hot_call and strike < HOT_SHARE * UNIT:
-            await self._burn(name, operation, outside, length)
-            return
+            return await self._burn(name, operation, outside, length)
         if operation in UNSTRUCK or not self._is_focused(operation):
-            return
+            return False
+        sent = False
         for kind, below in mixture.before:
             if strike < below:
-                await self._suffer(f"{name} {kind}", kind, operation, outside, length)
+                sent = await self._suffer(f"{name} {kind}", kind, operation, outside, length)
                 break
         for kind, below in mixture.after:
             if answer < below:
                 self._answer = (name, kind, length)
                 break
+        return sent
 
-    async def _burn(self, name: str, operation: str, outside: str, length: int) -> None:
+    async def _burn(self, name: str, operation: str, outside: str, length: int) -> bool:
         """Strike the world's hot call in the world's own way."""
         kind = self.stage.mixture.hot_kind
         if kind in BEFORE:
-            await self._suffer(f"{name} {kind}", kind, operation, outside, length)
-        else:
-            self._answer = (name, kind, length)
+            return await self._suffer(f"{name} {kind}", kind, operation, outside, length)
+        self._answer = (name, kind, length)
+        return False
 
     def _is_focused(self, operation: str) -> bool:
         focus = self.stage.mixture.focus
@@ -167,12 +171,12 @@ class Link:
 
     async def _suffer(
         self, name: str, kind: str, operation: str, outside: str, length: int
-    ) -> None:
+    ) -> bool:
         stage, life = self.stage, self.life
         if kind == "crash" and not life.mortal:
-            return
+            return False
         if not stage.strikes(name):
-            return
+            return False
         stage.note("fault", kind, actor=life.name, operation=operation)
         match kind:
             case "slow":
@@ -186,6 +190,7 @@ class Link:
                 raise Crashed
             case _:
                 raise _error_of(kind, outside, reads=operation in READS)
+        return kind == "stuck"
 
     async def _return(self, operation: str, name: str, kind: str, length: int) -> None:
         stage, life = self.stage, self.life

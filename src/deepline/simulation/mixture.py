@@ -64,6 +64,8 @@ class Mixture:
     lost_lines: int
     lies: float
     """The share of looks at a sandbox that the provider answers wrongly or not at all."""
+    late_creates: float
+    """The share of creates that land when their caller has long given up."""
     slow_looks: bool
     slow_deletes: bool
     deaf_runners: float
@@ -98,6 +100,7 @@ def draw(dice: Dice) -> Mixture:
         provider_outages=dice.pick("provider", (0, 0, 0, 1)),
         lost_lines=dice.pick("lines", (0, 0, 0, 1, 2)),
         lies=dice.pick("lies", (0.0, 0.0, 0.2, 0.7)),
+        late_creates=dice.pick("creates", (0.0, 0.0, 0.1, 0.4)),
         slow_looks=dice.pick("looks", (False, False, True)),
         slow_deletes=dice.pick("deletes", (False, True)),
         deaf_runners=dice.pick("deaf", (0.0, 0.0, 0.05, 0.4)),
@@ -126,6 +129,7 @@ def calm() -> Mixture:
         provider_outages=0,
         lost_lines=0,
         lies=0.0,
+        late_creates=0.0,
         slow_looks=False,
         slow_deletes=False,
         deaf_runners=0.0,

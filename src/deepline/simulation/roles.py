@@ -6,9 +6,12 @@ from functools import partial
 import attrs
 import trio
 
-from deepline.adapters.memory import MemoryLedger, MemoryPorts, open_ports
+from deepline.adapters.memory import NO_FAULTS, Faults, MemoryLedger, MemoryPorts, open_ports
 from deepline.core import placement
+from deepline.core.model.identity import AttemptKey
 from deepline.core.model.placement import PlacementPolicy
+from deepline.core.model.sandbox import Operation, Resources
+from deepline.ports.errors import PortError
 from deepline.runtime.cleanup_controller import CleanupController
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.outbox_projector import OutboxProjector
@@ -116,15 +119,41 @@ class Roles:
         )
 
     def _provider(self, life: Life, link: Link) -> WatchedProvider:
-        inner = self.provider(
-            Seat(
-                clock=self.stage.store_clock,
-                faults=link,
-                life_of=self.starting.life_of,
-                shared=self.site.sandboxes,
-            )
+        return WatchedProvider(
+            inner=self.provider(self._seat(link)),
+            stage=self.stage,
+            site=self.site,
+            life=life,
+            land_later=self._land_later,
         )
-        return WatchedProvider(inner=inner, stage=self.stage, site=self.site, life=life)
+
+    def _seat(self, faults: Faults) -> Seat:
+        return Seat(
+            clock=self.stage.store_clock,
+            faults=faults,
+            life_of=self.starting.life_of,
+            shared=self.site.sandboxes,
+        )
+
+    def _land_later(self, operation: Operation, resources: Resources, after_s: float) -> None:
+        """Let a create land when it is least expected; its sender need not live any more."""
+
+        async def land() -> None:
+            await self.stage.clock.nap(after_s)
+            try:
+                ref = await self.provider(self._seat(NO_FAULTS)).create(operation, resources)
+            except PortError:
+                return
+            self.site.homes[ref.sandbox_id] = AttemptKey(operation.run_id, operation.attempt)
+            self.stage.note(
+                "create landed late",
+                ref.sandbox_id,
+                actor=PROVIDER,
+                run=operation.run_id,
+                attempt=operation.attempt,
+            )
+
+        self.starting.nursery.start_soon(land)
 
     async def controller(self, life: Life, stop: Stop) -> None:
         """Deliver what nobody delivered, and delete what nobody deleted, on all lanes."""

@@ -17,6 +17,7 @@ from deepline.core.model.sandbox import Inspection, Operation, Resources, Sandbo
 from deepline.core.model.sandbox import Stage as Found
 from deepline.ports.cleanup import Acceptance
 from deepline.ports.clock import Clock
+from deepline.ports.errors import OutcomeUnknown
 from deepline.ports.sandbox_provider import (
     Deleted,
     DeleteFailed,
@@ -104,6 +105,10 @@ def memory_provider(seat: Seat) -> SandboxProvider:
     )
 
 
+LandLater = Callable[[Operation, Resources, float], None]
+"""Lets a create reach the provider so many seconds from now, whoever lives then."""
+
+
 @attrs.define(eq=False, kw_only=True)
 class WatchedProvider:
     """A `SandboxProvider` around another: it notes, it kills, and it lies when told to."""
@@ -112,6 +117,7 @@ class WatchedProvider:
     stage: Stage
     site: Site
     life: Life
+    land_later: LandLater
 
     @property
     def name(self) -> str:
@@ -119,7 +125,12 @@ class WatchedProvider:
         return self.inner.name
 
     async def create(self, operation: Operation, resources: Resources) -> SandboxRef:
-        """Create."""
+        """Create; in some worlds the caller is left without an answer, and it lands later."""
+        name = self.life.count_call("late create")
+        share = self.stage.mixture.late_creates
+        if share and self.stage.dice.share(name) < share and self.stage.strikes(name):
+            self.land_later(operation, resources, self.stage.dice.between(f"{name} by", 0.1, 40.0))
+            raise OutcomeUnknown("no answer came (simulated)")
         ref = await self.inner.create(operation, resources)
         self.site.homes[ref.sandbox_id] = AttemptKey(operation.run_id, operation.attempt)
         self._note("sandbox created", ref.sandbox_id)
