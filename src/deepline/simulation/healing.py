@@ -70,6 +70,8 @@ class Healing:
                 yield self._unended(play.run_id, run.status, run.attempt)
             elif run.task_id is not None and world.queue.tasks[run.task_id].open:
                 yield "L01", f"the engine task of {play.run_id} is still open"
+        if self.site.on_their_way:
+            yield "L06", "a create is still on its way"
         for run_id in world.undelivered:
             yield "L05", f"facts of {run_id} are not delivered"
         for sandbox in self.site.sandboxes.values():

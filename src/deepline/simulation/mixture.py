@@ -164,6 +164,7 @@ def draw_limits(dice: Dice) -> Limits:
         cleanup_poll=timedelta(seconds=9),
         cleanup_backoff=timedelta(seconds=2),
         cleanup_backoff_max=timedelta(seconds=15),
+        create_may_land=timedelta(seconds=50),
         drain=timedelta(seconds=6),
         detached_ceiling=timedelta(seconds=80),
     )

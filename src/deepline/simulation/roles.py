@@ -140,6 +140,9 @@ class Roles:
 
         async def land() -> None:
             await self.stage.clock.nap(after_s)
+            self.site.on_their_way -= 1
+            if AttemptKey(operation.run_id, operation.attempt) in self.site.homes.values():
+                return  # another create of this name was first
             try:
                 ref = await self.provider(self._seat(NO_FAULTS)).create(operation, resources)
             except PortError:
@@ -153,6 +156,7 @@ class Roles:
                 attempt=operation.attempt,
             )
 
+        self.site.on_their_way += 1
         self.starting.nursery.start_soon(land)
 
     async def controller(self, life: Life, stop: Stop) -> None:

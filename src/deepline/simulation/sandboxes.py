@@ -72,6 +72,8 @@ class Site:
     homes: dict[str, AttemptKey] = attrs.field(factory=dict[str, AttemptKey])
     started: set[str] = attrs.field(factory=set[str])
     """Sandboxes in which a runner was started."""
+    on_their_way: int = 0
+    """Creates that have been sent and have not arrived."""
     gone: Callable[[AttemptKey], None] = lambda _: None
     """Told when the runner of an attempt is deleted with its sandbox."""
 

@@ -113,12 +113,11 @@ def _billed_until_accepted(scene: Scene) -> str | None:
     return None
 
 
-def _not_abandoned(step: Step) -> str | None:
-    if step.after.ended_at is None or step.before is None:
-        return None
-    for place, (state, *_) in enumerate(step.after.operations):
-        if state == "abandoned" and step.before.operations[place][0] != "abandoned":
-            return "a reservation of an ended run was abandoned"
+def _abandoned_came_to_nothing(scene: Scene) -> str | None:
+    for sandbox in scene.site.sandboxes.values():
+        row = scene.world.operations.get(sandbox.operation.key)
+        if row is not None and row.state == "abandoned":
+            return f"{sandbox.ref.sandbox_id} came of an operation that was abandoned"
     return None
 
 
@@ -172,8 +171,8 @@ CLEANUP: tuple[Invariant, ...] = (
     ),
     invariant(
         "I44",
-        "A reservation of an ended run is never abandoned.",
-        steps=[(Moment.OPERATIONS, _not_abandoned)],
+        "Only a reservation of which no sandbox can come is abandoned.",
+        at_end=[_abandoned_came_to_nothing],
     ),
     invariant(
         "I50",
