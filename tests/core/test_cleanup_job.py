@@ -16,6 +16,7 @@ PACE = Pace(
     poll=timedelta(seconds=10),
     first_backoff=timedelta(seconds=5),
     longest_backoff=timedelta(minutes=10),
+    create_may_land=timedelta(minutes=15),
 )
 FRESH = DeleteFacts(seen=Seen.DELETED, failure_count=0)
 
@@ -82,6 +83,16 @@ def test_a_delete_is_started_once(accepted_before: datetime | None, *, starts: b
             id="C51.4-not-found-unproven-I40",
         ),
         pytest.param(attrs.evolve(FRESH, seen=Seen.TIMED_OUT), [rule.FAILED], id="C51.4-timed-out"),
+        pytest.param(
+            attrs.evolve(FRESH, seen=Seen.NOTHING_FOUND),
+            [rule.PENDING],
+            id="C48-nothing-found-yet-Q24",
+        ),
+        pytest.param(
+            attrs.evolve(FRESH, seen=Seen.NOTHING_FOUND, owed_for=PACE.create_may_land),
+            [rule.COMPLETED],
+            id="C48-nothing-can-land-any-more-Q24",
+        ),
     ],
 )
 def test_the_event_of_each_outcome(facts: DeleteFacts, kinds: list[str]) -> None:
@@ -116,6 +127,24 @@ def test_a_misrouted_job_is_routed_anew() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("owed_for", "delay"),
+    [
+        pytest.param(timedelta(0), PACE.poll, id="at-first-soon"),
+        pytest.param(timedelta(minutes=4), timedelta(minutes=2), id="then-less-often"),
+        pytest.param(timedelta(minutes=14), timedelta(minutes=1), id="at-last-when-none-can-land"),
+    ],
+)
+def test_a_sandbox_nobody_saw_is_looked_for_again(owed_for: timedelta, delay: timedelta) -> None:
+    """Until a create that was sent can no longer land, nothing found proves nothing (Q24, I44)."""
+    facts = attrs.evolve(FRESH, seen=Seen.NOTHING_FOUND, owed_for=owed_for)
+
+    decision = rule.after_delete(facts, NOW, PACE)
+
+    assert isinstance(decision, Again)
+    assert (decision.delay, decision.failed) == (delay, False)
+
+
 def test_the_words_of_a_provider_are_kept() -> None:
     """A pending delete tells its code; one without a code has a name of its own."""
     named = rule.after_delete(attrs.evolve(FRESH, seen=Seen.PENDING, code="busy"), NOW, PACE)
@@ -142,9 +171,15 @@ def test_failures_back_off_and_never_give_up(failures: int) -> None:
     accepted_before=st.none() | st.just(EARLIER),
     accepted_now=st.booleans(),
     failures=st.integers(0, 50),
+    owed_for=st.timedeltas(timedelta(0), timedelta(hours=1)),
 )
 def test_every_outcome_is_decided(
-    seen: Seen, accepted_before: datetime | None, *, accepted_now: bool, failures: int
+    seen: Seen,
+    accepted_before: datetime | None,
+    owed_for: timedelta,
+    *,
+    accepted_now: bool,
+    failures: int,
 ) -> None:
     """Done exactly when proven gone; at most one acceptance is ever recorded (I40, I41)."""
     facts = DeleteFacts(
@@ -152,11 +187,13 @@ def test_every_outcome_is_decided(
         failure_count=failures,
         accepted_before=accepted_before,
         accepted_now=accepted_now,
+        owed_for=owed_for,
     )
 
     decision = rule.after_delete(facts, NOW, PACE)
 
-    proven = seen in {Seen.DELETED, Seen.GONE_WITH_ACCEPTANCE}
+    nothing_lands = seen is Seen.NOTHING_FOUND and owed_for >= PACE.create_may_land
+    proven = seen in {Seen.DELETED, Seen.GONE_WITH_ACCEPTANCE} or nothing_lands
     assert isinstance(decision, Done) is proven
     accepted = [event for event in decision.events if event.kind == rule.ACCEPTED]
     assert not accepted or accepted_before is None

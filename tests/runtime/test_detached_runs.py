@@ -5,10 +5,12 @@ from datetime import timedelta
 import trio
 import trio.testing
 
+from deepline.adapters.memory.faults import NoFaults
 from deepline.adapters.memory.sandbox_provider import Life
 from deepline.core.model.result import Failed
 from deepline.core.model.run import RunStatus
-from deepline.ports.errors import ExecutorTokenUnavailable, Unavailable
+from deepline.core.model.sandbox import Resources
+from deepline.ports.errors import ExecutorTokenUnavailable, OutcomeUnknown, PortError, Unavailable
 from deepline.ports.terminals import OfferStored
 from deepline.runtime.stop import Stop
 from tests.runtime.sandbox_worlds import SandboxWorld
@@ -158,3 +160,56 @@ async def test_a_store_away_for_a_moment_loses_nothing(
 
     assert run.status is RunStatus.COMPLETED
     assert run.attempt == 1
+
+
+class CreateFails(NoFaults):
+    """Creates meet these errors, one each, before anything is made."""
+
+    def __init__(self, *errors: PortError) -> None:
+        self.errors = list(errors)
+        self.met = trio.Event()
+
+    async def before(self, operation: str) -> None:
+        """Raise the next error of a create."""
+        if operation == "local.create" and self.errors:
+            self.met.set()
+            raise self.errors.pop(0)
+
+
+async def test_a_create_that_lands_late_is_found(autojump_clock: trio.testing.MockClock) -> None:
+    """A sandbox that appears after its run was cancelled is looked for and deleted (C48, Q24)."""
+    world, stop = SandboxWorld(), Stop()
+    fails = CreateFails(*(OutcomeUnknown("no answer") for _ in range(3)))
+    world.provider.faults = fails
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        await fails.met.wait()
+        await world.cancel("r1")
+        await trio.sleep(120)
+        (row,) = world.world.operations.values()
+        fails.errors.clear()
+        await world.provider.create(row.operation, Resources())
+        await world.until_clean()
+        await trio.sleep(60)
+        stop.request()
+
+    assert [job.done_at is not None for job in world.world.cleanup_jobs.values()] == [True]
+
+
+async def test_a_create_that_never_happened_holds_no_place(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Where the provider certainly made nothing, the reservation is forgotten at once (C46)."""
+    world, stop = SandboxWorld(), Stop()
+    world.provider.faults = CreateFails(Unavailable("away"), Unavailable("away"))
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        await world.until_started()
+        stop.request()
+
+    states = [row.state for row in world.world.operations.values()]
+    assert states == ["abandoned", "abandoned", "bound"]

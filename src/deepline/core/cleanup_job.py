@@ -34,6 +34,7 @@ class Seen(enum.StrEnum):
     PENDING = "pending"
     FAILED = "failed"
     TIMED_OUT = "timed_out"
+    NOTHING_FOUND = "nothing_found"
 
 
 @attrs.frozen(kw_only=True)
@@ -41,7 +42,8 @@ class DeleteFacts:
     """One delete: what was seen, with the provider's words, and what was known before it.
 
     `accepted_before` is when the stored acceptance was given; `accepted_now` says that this call
-    was accepted. `routing_domain` is the real owner when misrouted.
+    was accepted. `routing_domain` is the real owner when misrouted. `owed_for` is how long the
+    deletion has been owed, which matters for a create whose sandbox nobody has seen.
     """
 
     seen: Seen
@@ -51,6 +53,7 @@ class DeleteFacts:
     code: str | None = None
     detail: str | None = None
     routing_domain: str | None = None
+    owed_for: timedelta = timedelta(0)
 
 
 @attrs.frozen(kw_only=True)
@@ -85,11 +88,15 @@ CleanupDecision: TypeAlias = Done | Again
 
 @attrs.frozen(kw_only=True)
 class Pace:
-    """How a job is put off: pending ones are polled, failures back off up to a longest pause."""
+    """How a job is put off: pending ones are polled, failures back off up to a longest pause.
+
+    `create_may_land` is how long a create that was sent may take to make its sandbox.
+    """
 
     poll: timedelta
     first_backoff: timedelta
     longest_backoff: timedelta
+    create_may_land: timedelta
 
 
 def reads_acceptance(provider: str, cleanup_attempt: int) -> bool:
@@ -111,6 +118,8 @@ def after_delete(facts: DeleteFacts, now: datetime, pace: Pace) -> CleanupDecisi
         return Again(
             events=(event,), delay=pace.poll, failed=False, routing_domain=facts.routing_domain
         )
+    if facts.seen is Seen.NOTHING_FOUND:
+        return _not_yet_found(facts, now, pace)
     if facts.seen is Seen.PENDING:
         return _pending(facts, pace)
     return _failed(facts, pace)
@@ -127,6 +136,18 @@ def _done(facts: DeleteFacts, now: datetime) -> Done:
         provider_outcome=facts.seen,
         disappeared_after=after,
     )
+
+
+def _not_yet_found(facts: DeleteFacts, now: datetime, pace: Pace) -> CleanupDecision:
+    """A create whose answer was lost may land after its run ended; only time proves that none will.
+
+    So the sandbox is looked for until no create can land any more, less and less often (Q24, I44).
+    """
+    left = pace.create_may_land - facts.owed_for
+    if left <= timedelta(0):
+        return _done(facts, now)
+    event = Event(kind=PENDING, fields={"code": "create_may_land"})
+    return Again(events=(event,), delay=min(left, max(pace.poll, facts.owed_for / 2)), failed=False)
 
 
 def _pending(facts: DeleteFacts, pace: Pace) -> Again:

@@ -71,6 +71,8 @@ class Limits:
     cleanup_poll: timedelta = _seconds(10)
     cleanup_backoff: timedelta = _seconds(5)
     cleanup_backoff_max: timedelta = timedelta(minutes=10)
+    create_may_land: timedelta = timedelta(minutes=15)
+    """Longest time after which a create that was sent may still make its sandbox (Q24)."""
     drain: timedelta = _seconds(30)
     """How long runs in hand may go on after a request to stop."""
     detached_ceiling: timedelta = timedelta(hours=6)

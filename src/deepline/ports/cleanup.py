@@ -15,7 +15,8 @@ class CleanupJob:
     """One sandbox, or one operation whose sandbox may exist, to be deleted with proof.
 
     `sandbox_id` is `None` when only the operation's name is known; then the sandbox is looked up
-    by `sandbox_name`. `cleanup_attempt` counts claims of the job from 1; `failure_count` counts
+    by `sandbox_name`. `age` is how long the deletion has been owed, by the store's clock.
+    `cleanup_attempt` counts claims of the job from 1; `failure_count` counts
     failed deletes. `owner` fences the answers.
     """
 
@@ -30,6 +31,7 @@ class CleanupJob:
     routing_domain: str | None
     cleanup_attempt: int
     failure_count: int
+    age: timedelta
     capture_crash: bool
 
 

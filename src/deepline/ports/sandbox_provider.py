@@ -81,6 +81,14 @@ class DeleteTimedOut:
     """No answer within the caller's bound. Built by the caller, never by a provider."""
 
 
+@attrs.frozen(kw_only=True)
+class NothingFound:
+    """No sandbox has come of the operation so far; a create that was sent may still land.
+
+    Built by the caller, never by a provider.
+    """
+
+
 DeleteOutcome: TypeAlias = (
     Deleted
     | GoneWithAcceptance
@@ -89,6 +97,7 @@ DeleteOutcome: TypeAlias = (
     | DeletePending
     | DeleteFailed
     | DeleteTimedOut
+    | NothingFound
 )
 
 

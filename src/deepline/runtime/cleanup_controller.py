@@ -27,6 +27,7 @@ from deepline.ports.sandbox_provider import (
     GoneWithAcceptance,
     Misrouted,
     NotFoundUnproven,
+    NothingFound,
     SandboxProvider,
 )
 from deepline.ports.telemetry import Telemetry
@@ -138,6 +139,7 @@ class CleanupController:
             poll=self.limits.cleanup_poll,
             first_backoff=self.limits.cleanup_backoff,
             longest_backoff=self.limits.cleanup_backoff_max,
+            create_may_land=self.limits.create_may_land,
         )
         decision = rule.after_delete(facts, self.clock.now(), pace)
         for event in decision.events:
@@ -153,7 +155,7 @@ class CleanupController:
             try:
                 sandbox = await self._sandbox_of(job, provider)
                 if sandbox is None:
-                    return Deleted()
+                    return NothingFound()
                 outcome = await provider.delete(sandbox, acceptance)
             except PortError as error:
                 return DeleteFailed(code=type(error).__name__, detail=text_of(error))
@@ -214,6 +216,7 @@ def facts_of(
         return rule.DeleteFacts(
             seen=seen,
             failure_count=job.failure_count,
+            owed_for=job.age,
             accepted_before=accepted_before,
             **more,  # type: ignore[arg-type]  # each case below names fields of DeleteFacts
         )
@@ -237,5 +240,7 @@ def facts_of(
             )
         case DeleteFailed(code=code, detail=detail):
             return facts(rule.Seen.FAILED, code=code, detail=detail)
+        case NothingFound():
+            return facts(rule.Seen.NOTHING_FOUND)
         case DeleteTimedOut():
             return facts(rule.Seen.TIMED_OUT, code="timed_out")

@@ -5,6 +5,7 @@ out or done again. From the bind on, the attempt's row says which sandbox may ru
 only its own runner, the provider's proof or the ceiling ends the run.
 """
 
+import contextlib
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -24,6 +25,7 @@ from deepline.ports.backend import HandoffFailed
 from deepline.ports.capacity import Capacity, OperationState, Reservation
 from deepline.ports.clock import Clock
 from deepline.ports.errors import (
+    CapacityExceeded,
     FenceLost,
     OutcomeUnknown,
     PortError,
@@ -135,27 +137,44 @@ class SandboxBackend:
             raise PreCodeUnavailable(SANDBOX_ACQUISITION, "pending_delete")
         ceiling = launch.ceiling or self.limits.detached_ceiling
         resources = attrs.evolve(self.settings.resources, wall=ceiling + BACKSTOP_MARGIN)
-        operation: Operation = reservation.operation
         with trio.move_on_after(self.limits.provisioning.total_seconds()):
-            return await self._created(provider, operation, resources)
+            return await self._created(provider, reservation, resources)
         raise PreCodeUnavailable(SANDBOX_ACQUISITION, "create_timed_out")
 
     async def _created(
-        self, provider: SandboxProvider, operation: Operation, resources: Resources
+        self, provider: SandboxProvider, reservation: Reservation, resources: Resources
     ) -> SandboxRef:
-        """Create; by name and token it is idempotent, so asking again finds what was created."""
+        """Create; by name and token it is idempotent, so asking again finds what was created.
+
+        Where certainly nothing was created, the reservation is forgotten at once, so that it holds
+        no place for as long as a create might still land.
+        """
+        operation: Operation = reservation.operation
+        certain = reservation.state is OperationState.CREATE
         cause: PortError | None = None
         for _ in range(MAX_CREATE_TRIES):
             try:
                 return await provider.create(operation, resources)
             except OutcomeUnknown as error:
-                cause = error
+                cause, certain = error, False
                 await trio.lowlevel.checkpoint()
-            except Unavailable as error:
+            except (Unavailable, CapacityExceeded, Refused) as error:
                 cause = error
                 break
+        if certain:
+            await self._forget(operation)
+        if isinstance(cause, CapacityExceeded | Refused):
+            raise cause
         named = cause.kind.value if isinstance(cause, Unavailable) else "create_unknown"
         raise PreCodeUnavailable(SANDBOX_ACQUISITION, named, str(cause)) from cause
+
+    async def _forget(self, operation: Operation) -> None:
+        """Give the place of a create that never happened back; best effort.
+
+        Otherwise its cleanup ends once none can land.
+        """
+        with contextlib.suppress(PortError):
+            await self.capacity.abandon(operation)
 
     def _runner(self, launch: Launch, attempt: Attempt, token: ExecutorToken) -> RunnerStart:
         return RunnerStart(

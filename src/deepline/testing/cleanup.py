@@ -34,6 +34,19 @@ class CleanupContract:
         )
         assert (job.cleanup_attempt, job.failure_count, job.capture_crash) == (1, 0, False)
 
+    async def test_a_job_tells_how_long_it_has_been_owed(self, stores: Stores) -> None:
+        """The age of a job is counted by the store's clock, from when the deletion was owed."""
+        scene = await Scene.on(stores)
+        await self._ended(scene)
+        (young,) = await scene.jobs()
+        await stores.cleanup.finish(young, JobAgain(delay=timedelta(0), failed=False))
+        await stores.advance(timedelta(minutes=20))
+
+        (old,) = await scene.jobs()
+
+        assert timedelta(0) <= young.age < timedelta(minutes=1)
+        assert timedelta(minutes=20) <= old.age < timedelta(minutes=21)
+
     async def test_only_known_providers_are_given(self, stores: Stores) -> None:
         """A controller gets jobs of the providers it can delete from (C52)."""
         scene = await Scene.on(stores)

@@ -50,7 +50,7 @@ class MemoryCleanup(Port):
             if len(taken) < limit and not leased and not needed(self.world, job):
                 job.owner, job.lease_expires_at = owner, now + lease
                 job.cleanup_attempt += 1
-                taken.append(_job_value(job, owner))
+                taken.append(_job_value(job, owner, now))
         return taken
 
     def _held(self, job: CleanupJob) -> CleanupJobRow | None:
@@ -145,7 +145,7 @@ def _accepts(event: CleanupEventRow, job: CleanupJob | CleanupJobRow) -> bool:
     )
 
 
-def _job_value(row: CleanupJobRow, owner: str) -> CleanupJob:
+def _job_value(row: CleanupJobRow, owner: str, now: datetime) -> CleanupJob:
     return CleanupJob(
         job_id=row.job_id,
         owner=owner,
@@ -158,5 +158,6 @@ def _job_value(row: CleanupJobRow, owner: str) -> CleanupJob:
         routing_domain=row.routing_domain,
         cleanup_attempt=row.cleanup_attempt,
         failure_count=row.failure_count,
+        age=now - row.created_at,
         capture_crash=row.capture_crash,
     )

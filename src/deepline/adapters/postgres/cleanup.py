@@ -97,5 +97,6 @@ def _job(answer: object) -> CleanupJob:
         routing_domain=answer["routing_domain"],
         cleanup_attempt=answer["cleanup_attempt"],
         failure_count=answer["failure_count"],
+        age=timedelta(milliseconds=answer["age_ms"]),
         capture_crash=answer["capture_crash"],
     )

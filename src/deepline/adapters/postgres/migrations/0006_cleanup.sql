@@ -25,7 +25,8 @@ language sql stable as $$
         'org_id', j.org_id, 'provider', j.provider, 'sandbox_id', j.sandbox_id,
         'sandbox_name', j.sandbox_name, 'operation_token', j.operation_token,
         'routing_domain', j.routing_domain, 'cleanup_attempt', j.cleanup_attempt,
-        'failure_count', j.failure_count, 'capture_crash', j.capture_crash)
+        'failure_count', j.failure_count, 'capture_crash', j.capture_crash,
+        'age_ms', floor(extract(epoch from absurd.current_time() - j.created_at) * 1000)::bigint)
 $$;
 
 create function {schema}.lease_jobs(p_job_ids bigint[], p_owner text, p_lease interval)

@@ -1,0 +1,147 @@
+"""What may be said of a runner that says nothing itself (I05–I11).
+
+Watches: every runner terminal as it is stored, with the decision that stored it, the silence watch
+on the attempt, and what the provider told the process that decided.
+"""
+
+from datetime import timedelta
+
+from deepline.core import silence
+from deepline.core.model.sandbox import PROVES_GONE, UNANSWERED, Stage
+from deepline.core.model.suspension import DetachedSuspension
+from deepline.simulation.clock import seconds_of
+from deepline.simulation.history import Event
+from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
+from deepline.simulation.sandboxes import Look
+
+LOST = "arbitration.lost"
+CEILING = "arbitration.ceiling"
+INSPECTED = "arbitration.inspected_result"
+_ALIVE = frozenset({Stage.COMMAND_RUNNING, Stage.SANDBOX_STARTING, Stage.NOT_STARTED})
+_ROUNDING = timedelta(milliseconds=2)
+
+
+def _judged_on_current_heartbeat(step: Step) -> str | None:
+    if step.rule != LOST or step.after.decision is None:
+        return None
+    judged = step.after.decision.why.evidence.get("heartbeat")
+    current = step.scene.world.attempts[step.key].heartbeat.value
+    if judged != current:
+        return f"lost by heartbeat {judged} while {current} was accepted"
+    return None
+
+
+def _silence_was_confirmed(step: Step) -> str | None:
+    """Counts for itself how long nobody has heard from the runner."""
+    if step.rule != LOST:
+        return None
+    row, suspension = step.scene.world.attempts[step.key], step.after.suspension
+    if not isinstance(suspension, DetachedSuspension):
+        return "lost without a detached runner"
+    limits = step.scene.stage.limits
+    heard_at = row.heartbeat_at or suspension.started_at
+    wait = silence.cadence(suspension, limits) * limits.heartbeat_divisor
+    due = heard_at + silence.heartbeat_timeout(suspension, limits) + wait
+    now = step.scene.stage.store_clock.now()
+    if now + _ROUNDING < due:
+        return f"lost {(due - now).total_seconds():.3f} s before its silence was confirmed"
+    look = _look(step)
+    if look is None or look.inspection.stage not in PROVES_GONE:
+        told = "nothing" if look is None else look.inspection.stage.value
+        return f"lost though the provider said {told}"
+    claimed_at = None if step.before is None else step.before.due_at
+    if claimed_at is not None and look.at_s + 0.001 < seconds_of(claimed_at):
+        return "lost by a look from before this wake"
+    return None
+
+
+def _no_verdict_without_answer(step: Step) -> str | None:
+    if step.rule not in {LOST, INSPECTED}:
+        return None
+    look = _look(step)
+    if look is None or look.inspection.stage in UNANSWERED:
+        return f"{step.rule} though the provider did not answer"
+    if step.rule == INSPECTED and look.inspection.result is None:
+        return "a result was taken from an inspection that had none"
+    return None
+
+
+def _no_verdict_on_the_living(step: Step) -> str | None:
+    suspension = step.after.suspension
+    if not isinstance(suspension, DetachedSuspension):
+        return None
+    if step.rule == CEILING:
+        early = suspension.ceiling_at - step.scene.stage.store_clock.now()
+        if early > timedelta(0):
+            return f"out of time {early.total_seconds():.6f} s before its ceiling"
+    if step.rule == LOST:
+        look = _look(step)
+        if look is not None and look.inspection.stage in _ALIVE:
+            return f"lost while the provider said {look.inspection.stage.value}"
+    return None
+
+
+def _proof_is_of_this_heartbeat(step: Step) -> str | None:
+    if step.rule != LOST:
+        return None
+    row, watch = step.scene.world.attempts[step.key], step.after.silence
+    suspension = step.after.suspension
+    if watch is None or suspension is None:
+        return "lost without a watch on the silence"
+    if watch.heartbeat != row.heartbeat:
+        return f"lost by a watch of heartbeat {watch.heartbeat.value}, now {row.heartbeat.value}"
+    if (watch.boundary_id, watch.runner_attempt) != (
+        suspension.boundary_id,
+        suspension.runner_attempt,
+    ):
+        return "lost by a watch of another boundary or attempt"
+    return None
+
+
+def _look(step: Step) -> Look | None:
+    suspension = step.after.suspension
+    if not isinstance(suspension, DetachedSuspension):
+        return None
+    return step.scene.site.looks.get((step.actor, suspension.sandbox_id))
+
+
+def _play_starts_once(event: Event, scene: Scene) -> str | None:
+    count = scene.memory.get(("starts", event.run), 0)
+    assert isinstance(count, int)
+    scene.memory["starts", event.run] = count + 1
+    return f"the play of {event.run} was started twice" if count else None
+
+
+VERDICTS: tuple[Invariant, ...] = (
+    invariant(
+        "I05",
+        "A lost verdict is never stored after a heartbeat other than the one it was judged on.",
+        steps=[(Moment.TERMINAL, _judged_on_current_heartbeat)],
+    ),
+    invariant(
+        "I06",
+        "A lost verdict needs a whole confirmed silence and a proof, in this wake, that the "
+        "sandbox is gone.",
+        steps=[(Moment.TERMINAL, _silence_was_confirmed)],
+    ),
+    invariant(
+        "I07",
+        "A read that failed or was not answered leads to no verdict.",
+        steps=[(Moment.TERMINAL, _no_verdict_without_answer)],
+    ),
+    invariant(
+        "I08",
+        "Before its ceiling, a runner that the provider reports as running gets no verdict.",
+        steps=[(Moment.TERMINAL, _no_verdict_on_the_living)],
+    ),
+    invariant(
+        "I10",
+        "A silence proof counts for its own boundary, attempt and heartbeat alone.",
+        steps=[(Moment.TERMINAL, _proof_is_of_this_heartbeat)],
+    ),
+    invariant(
+        "I11",
+        "The play of a run is started at most once in a sandbox; nothing replays it.",
+        events=[("play started", _play_starts_once)],
+    ),
+)

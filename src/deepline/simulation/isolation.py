@@ -1,0 +1,68 @@
+"""Shutting the outside out: in a simulated world nobody may look at real time or make chance.
+
+What slips past would make a seed say something else each time. The names below raise while a
+simulation runs, on its thread alone. Garbage is collected between worlds, never within one, since
+a finaliser runs at moments that the seed does not choose.
+"""
+
+import gc
+import os
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+
+FORBIDDEN: tuple[tuple[ModuleType, str], ...] = (
+    (time, "time"),
+    (time, "time_ns"),
+    (time, "monotonic"),
+    (time, "perf_counter"),
+    (time, "sleep"),
+    (random, "random"),
+    (random, "getrandbits"),
+    (random, "choice"),
+    (random, "randint"),
+    (random, "shuffle"),
+    (random, "uniform"),
+    (uuid, "uuid1"),
+    (uuid, "uuid4"),
+    (os, "urandom"),
+)
+
+
+class OutsideTouched(AssertionError):
+    """Simulated code read a real clock or made chance of its own; use the ports instead."""
+
+
+@contextmanager
+def sealed() -> Iterator[None]:
+    """Raise `OutsideTouched` where code within reaches for the outside; hold garbage back."""
+    thread = threading.get_ident()
+    collecting = gc.isenabled()
+    gc.disable()
+    before = [getattr(module, name) for module, name in FORBIDDEN]
+    try:
+        for (module, name), real in zip(FORBIDDEN, before, strict=True):
+            setattr(module, name, _guarded(f"{module.__name__}.{name}", real, thread))
+        yield
+    finally:
+        for (module, name), real in zip(FORBIDDEN, before, strict=True):
+            setattr(module, name, real)
+        if collecting:
+            gc.enable()
+
+
+def _guarded(name: str, real: Callable[P, Answer], thread: int) -> Callable[P, Answer]:
+    def guard(*arguments: P.args, **named: P.kwargs) -> Answer:
+        if threading.get_ident() == thread:
+            raise OutsideTouched(f"{name} was called in a simulated world")
+        return real(*arguments, **named)
+
+    return guard

@@ -1,0 +1,180 @@
+"""What one seed switches on: each world has a mixture of faults of its own (swarm testing).
+
+A world in which everything goes wrong all the time reaches little: what needs calm never happens.
+So each kind of fault is off in many worlds, rare in some and frequent in a few, and many worlds
+strike at a few named calls only.
+"""
+
+from datetime import timedelta
+
+import attrs
+
+from deepline.core.limits import Limits
+from deepline.simulation.dice import UNIT, Dice
+from deepline.simulation.scheduling import Strategy
+
+BEFORE = ("lost", "refused", "unanswered", "slow", "stuck", "crash")
+"""What may happen to a call on its way: it never arrives (three answers), late, or its maker dies.
+
+`stuck` arrives late though its maker has given up on it meanwhile.
+"""
+AFTER = ("reply_lost", "reply_slow", "crash_after")
+"""What may happen to an answer."""
+
+HOT_CALLS = tuple(
+    """attempts.bind_sandbox attempts.claim attempts.defer attempts.fail attempts.park
+    attempts.prepare attempts.resume attempts.retire attempts.retire_for_outage
+    attempts.token_obtained capacity.reserve cleanup.finish cleanup.record_event engine.extend
+    executor_tokens.mint ledger.deliver local.create local.delete local.inspect local.start
+    outbox.delivered terminals.cancel_unstarted terminals.commit terminals.offer""".split()
+)
+"""Calls of which some worlds strike one again and again, in one way."""
+HOT_SHARE = 0.4
+
+_RATES = (0.0, 0.0, 0.0, 0.003, 0.015, 0.06)
+_FOCUSES = (1.0, 1.0, 0.3, 0.1)
+_LATENCIES_S = (0.0, 0.0, 0.002, 0.03, 0.3)
+
+
+@attrs.frozen(kw_only=True)
+class Mixture:
+    """The rates of one world; rates of calls are shares of `UNIT`."""
+
+    strategy: Strategy
+    before: tuple[tuple[str, int], ...]
+    """Kinds with the running sum of their rates, so that one number picks at most one."""
+    after: tuple[tuple[str, int], ...]
+    focus: float
+    """The share of operations at which calls are struck at all."""
+    hot_call: str
+    hot_kind: str
+    """One call, and what befalls it time and again; both empty in most worlds."""
+    latency_s: float
+    hints_lost: float
+    skew_s: float
+    cancels: float
+    """The share of runs that somebody cancels."""
+    crashes: int
+    pauses: int
+    stops: int
+    store_outages: int
+    token_outages: int
+    ledger_outages: int
+    provider_outages: int
+    lost_lines: int
+    lies: float
+    """The share of looks at a sandbox that the provider answers wrongly or not at all."""
+    late_creates: float
+    """The share of creates that land when their caller has long given up."""
+    slow_looks: bool
+    slow_deletes: bool
+    deaf_runners: float
+    """The share of a runner's calls that get lost."""
+
+    @property
+    def strikes_calls(self) -> bool:
+        """False when calls are never struck, which saves rolling for each."""
+        return bool(self.before or self.after or self.hot_call)
+
+
+def draw(dice: Dice) -> Mixture:
+    """Draw the mixture of a seed."""
+    is_hot = dice.share("hot") < 0.4
+    return Mixture(
+        strategy=dice.pick("strategy", (Strategy.UNIFORM, Strategy.UNIFORM, Strategy.PRIORITIES)),
+        before=_running_sums(dice, BEFORE),
+        after=_running_sums(dice, AFTER),
+        focus=dice.pick("focus", _FOCUSES),
+        hot_call=dice.pick("hot call", HOT_CALLS) if is_hot else "",
+        hot_kind=dice.pick("hot kind", (*BEFORE, *AFTER)) if is_hot else "",
+        latency_s=dice.pick("latency", _LATENCIES_S),
+        hints_lost=dice.pick("hints", (0.0, 0.0, 0.0, 0.3, 1.0)),
+        skew_s=dice.pick("skew", (0.0, 0.0, 2.0, 900.0)),
+        cancels=dice.pick("cancels", (0.0, 0.0, 0.2, 0.6)),
+        crashes=dice.pick("crashes", (0, 0, 0, 1, 2, 4)),
+        pauses=dice.pick("pauses", (0, 0, 0, 1, 2)),
+        stops=dice.pick("stops", (0, 0, 0, 1, 2)),
+        store_outages=dice.pick("store", (0, 0, 0, 0, 1)),
+        token_outages=dice.pick("tokens", (0, 0, 0, 1, 2)),
+        ledger_outages=dice.pick("ledger", (0, 0, 0, 1)),
+        provider_outages=dice.pick("provider", (0, 0, 0, 1)),
+        lost_lines=dice.pick("lines", (0, 0, 0, 1, 2)),
+        lies=dice.pick("lies", (0.0, 0.0, 0.2, 0.7)),
+        late_creates=dice.pick("creates", (0.0, 0.0, 0.1, 0.4)),
+        slow_looks=dice.pick("looks", (False, False, True)),
+        slow_deletes=dice.pick("deletes", (False, True)),
+        deaf_runners=dice.pick("deaf", (0.0, 0.0, 0.05, 0.4)),
+    )
+
+
+def calm() -> Mixture:
+    """A world in which nothing goes wrong."""
+    return Mixture(
+        strategy=Strategy.UNIFORM,
+        before=(),
+        after=(),
+        focus=0.0,
+        hot_call="",
+        hot_kind="",
+        latency_s=0.0,
+        hints_lost=0.0,
+        skew_s=0.0,
+        cancels=0.0,
+        crashes=0,
+        pauses=0,
+        stops=0,
+        store_outages=0,
+        token_outages=0,
+        ledger_outages=0,
+        provider_outages=0,
+        lost_lines=0,
+        lies=0.0,
+        late_creates=0.0,
+        slow_looks=False,
+        slow_deletes=False,
+        deaf_runners=0.0,
+    )
+
+
+def draw_limits(dice: Dice) -> Limits:
+    """Short bounds, so that a world crosses each of them within minutes of virtual time."""
+    lease_s = dice.pick("lease", (4, 6, 10))
+    return Limits(
+        claim_lease=timedelta(seconds=lease_s),
+        max_engine_attempts=3,
+        finaliser_attempts=2,
+        retry_base=timedelta(seconds=1),
+        retry_max=timedelta(seconds=8),
+        token_request=timedelta(seconds=5),
+        token_outage_max=timedelta(seconds=14),
+        placement_delay=timedelta(seconds=10),
+        preparation_delay=timedelta(seconds=8),
+        created_projection_delay=timedelta(seconds=3),
+        settled_counts_read=timedelta(seconds=2),
+        inspection=timedelta(seconds=5),
+        provisioning=timedelta(seconds=15),
+        sandbox_delete=timedelta(seconds=5),
+        last_write=timedelta(seconds=2),
+        safety_poll=timedelta(seconds=8),
+        event_recheck=timedelta(seconds=60),
+        outbox_lease=timedelta(seconds=8),
+        outbox_wave=timedelta(seconds=6),
+        outbox_backoff_max=timedelta(seconds=8),
+        cleanup_lease=timedelta(seconds=12),
+        cleanup_poll=timedelta(seconds=9),
+        cleanup_backoff=timedelta(seconds=2),
+        cleanup_backoff_max=timedelta(seconds=15),
+        create_may_land=timedelta(seconds=50),
+        drain=timedelta(seconds=6),
+        detached_ceiling=timedelta(seconds=80),
+    )
+
+
+def _running_sums(dice: Dice, kinds: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    reached, sums = 0, []
+    for kind in kinds:
+        rate = int(dice.pick(f"rate {kind}", _RATES) * UNIT)
+        if rate:
+            reached += rate
+            sums.append((kind, reached))
+    return tuple(sums)

@@ -1,0 +1,192 @@
+"""The programs that processes run: a worker and a controller, wired as the product wires them."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import attrs
+import trio
+
+from deepline.adapters.memory import NO_FAULTS, Faults, MemoryLedger, MemoryPorts, open_ports
+from deepline.core import placement
+from deepline.core.model.identity import AttemptKey
+from deepline.core.model.placement import PlacementPolicy
+from deepline.core.model.sandbox import Operation, Resources
+from deepline.ports.errors import PortError
+from deepline.runtime.cleanup_controller import CleanupController
+from deepline.runtime.dispatcher import Dispatcher
+from deepline.runtime.outbox_projector import OutboxProjector
+from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
+from deepline.runtime.stop import Stop
+from deepline.runtime.supervision import keep_running
+from deepline.runtime.worker import Worker, WorkerSettings
+from deepline.runtime.worker_ports import WorkerPorts
+from deepline.simulation.attached import SPECIAL, PlayBackend
+from deepline.simulation.life import Life
+from deepline.simulation.link import Link
+from deepline.simulation.sandboxes import (
+    PROVIDER,
+    ProviderFactory,
+    Seat,
+    Site,
+    WatchedProvider,
+)
+from deepline.simulation.stage import Stage
+from deepline.simulation.starting import Starting
+from deepline.simulation.told import ToldTelemetry
+from deepline.simulation.witness import WitnessedReceipts, WitnessedTokens
+
+SLOTS = 3
+ORG_LIMIT = 3
+SPECIALIST: tuple[PlacementPolicy, ...] = (
+    *placement.POLICIES,
+    PlacementPolicy(policy_id=SPECIAL, backend=PROVIDER, cleanup_providers=(PROVIDER,)),
+)
+"""The policies of a worker that can run what others cannot."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Roles:
+    """What the processes of a world run."""
+
+    stage: Stage
+    site: Site
+    starting: Starting
+    provider: ProviderFactory
+    sandbox_limit: int | None
+
+    async def specialist(self, life: Life, stop: Stop) -> None:
+        """Serve as a worker that can run every policy."""
+        await self._worker(life, SPECIALIST).serve(stop)
+
+    async def worker(self, life: Life, stop: Stop) -> None:
+        """Serve as a worker."""
+        await self._worker(life, placement.POLICIES).serve(stop)
+
+    def _worker(self, life: Life, policies: Sequence[PlacementPolicy]) -> Worker:
+        stage, clock = self.stage, life.clock
+        link = Link(stage, life)
+        ports = open_ports(stage.world, link)
+        provider = self._provider(life, link)
+        sandboxes = SandboxBackend(
+            tokens=WitnessedTokens(stage.world, link, stage=stage, life=life),
+            capacity=ports.capacity,
+            attempts=ports.attempts,
+            providers={PROVIDER: provider},
+            clock=clock,
+            limits=stage.limits,
+            settings=SandboxSettings(
+                default_provider=PROVIDER, runner_pyz=b"", provider_limit=self.sandbox_limit
+            ),
+        )
+        backend = PlayBackend(sandboxes=sandboxes, clock=clock, stage=stage, life=life)
+        return Worker(
+            ports=self._worker_ports(life, link, ports, provider, backend),
+            settings=WorkerSettings(
+                name=life.name,
+                backend=PROVIDER,
+                policies=policies,
+                slots=SLOTS,
+                org_limit=ORG_LIMIT,
+                limits=stage.limits,
+            ),
+            chance=life.chance,
+        )
+
+    def _worker_ports(
+        self,
+        life: Life,
+        link: Link,
+        ports: MemoryPorts,
+        provider: WatchedProvider,
+        backend: PlayBackend,
+    ) -> WorkerPorts:
+        stage = self.stage
+        return WorkerPorts(
+            attempts=ports.attempts,
+            terminals=ports.terminals,
+            engine=ports.engine,
+            outbox=ports.outbox,
+            cleanup=ports.cleanup,
+            sheets=ports.sheets,
+            receipts=WitnessedReceipts(stage.world, link, stage=stage, life=life),
+            signals=ports.signals,
+            usage=ports.usage,
+            backend=backend,
+            telemetry=ToldTelemetry(stage, life),
+            clock=life.clock,
+            ledger=MemoryLedger(stage.world, link),
+            providers={PROVIDER: provider},
+        )
+
+    def _provider(self, life: Life, link: Link) -> WatchedProvider:
+        return WatchedProvider(
+            inner=self.provider(self._seat(link)),
+            stage=self.stage,
+            site=self.site,
+            life=life,
+            land_later=self._land_later,
+        )
+
+    def _seat(self, faults: Faults) -> Seat:
+        return Seat(
+            clock=self.stage.store_clock,
+            faults=faults,
+            life_of=self.starting.life_of,
+            shared=self.site.sandboxes,
+        )
+
+    def _land_later(self, operation: Operation, resources: Resources, after_s: float) -> None:
+        """Let a create land when it is least expected; its sender need not live any more."""
+
+        async def land() -> None:
+            await self.stage.clock.nap(after_s)
+            self.site.on_their_way -= 1
+            if AttemptKey(operation.run_id, operation.attempt) in self.site.homes.values():
+                return  # another create of this name was first
+            try:
+                ref = await self.provider(self._seat(NO_FAULTS)).create(operation, resources)
+            except PortError:
+                return
+            self.site.homes[ref.sandbox_id] = AttemptKey(operation.run_id, operation.attempt)
+            self.stage.note(
+                "create landed late",
+                ref.sandbox_id,
+                actor=PROVIDER,
+                run=operation.run_id,
+                attempt=operation.attempt,
+            )
+
+        self.site.on_their_way += 1
+        self.starting.nursery.start_soon(land)
+
+    async def controller(self, life: Life, stop: Stop) -> None:
+        """Deliver what nobody delivered, and delete what nobody deleted, on all lanes."""
+        stage = self.stage
+        link = Link(stage, life)
+        ports = open_ports(stage.world, link)
+        telemetry = ToldTelemetry(stage, life)
+        dispatcher = Dispatcher(
+            outbox=ports.outbox,
+            ledger=MemoryLedger(stage.world, link),
+            clock=life.clock,
+            telemetry=telemetry,
+            limits=stage.limits,
+            owner=life.name,
+        )
+        projector = OutboxProjector(
+            outbox=ports.outbox, dispatcher=dispatcher, telemetry=telemetry, limits=stage.limits
+        )
+        cleanup = CleanupController(
+            cleanup=ports.cleanup,
+            providers={PROVIDER: self._provider(life, link)},
+            clock=life.clock,
+            telemetry=telemetry,
+            limits=stage.limits,
+            owner=life.name,
+        )
+        keep = partial(keep_running, telemetry=telemetry, chance=life.chance)
+        async with trio.open_nursery() as duties:
+            duties.start_soon(keep, "outbox projector", projector.run)
+            duties.start_soon(keep, "cleanup", cleanup.run)
+            await stop.wait()
+            duties.cancel_scope.cancel(reason="stopping")

@@ -1,0 +1,169 @@
+"""The runner inside a sandbox as an actor: it beats, works, pushes, and does not always get through.
+
+It lives on whatever becomes of the worker that started it, as real ones do, until its sandbox is
+deleted. What it says on its way may be lost, unanswered, or come when all is over.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+import trio
+
+from deepline.adapters.memory.liveness import MemoryLiveness
+from deepline.adapters.memory.rows import ReceiptRow
+from deepline.adapters.memory.sheets import MemorySheets
+from deepline.adapters.memory.terminals import MemoryTerminals
+from deepline.core.model.heartbeat import NoFence
+from deepline.core.model.identity import AttemptKey
+from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.why import Why
+from deepline.ports.errors import FenceLost, OutcomeUnknown, PortError, Unavailable
+from deepline.ports.liveness import BeatRefused
+from deepline.ports.sheets import RowOutcome
+from deepline.ports.terminals import OfferOutcome
+from deepline.simulation.life import Life
+from deepline.simulation.lives import Kind, RunnerLife
+from deepline.simulation.stage import Stage
+from deepline.simulation.trouble import STORE
+
+MOST_PUSHES = 8
+SHEET = "rows"
+
+
+@attrs.define(eq=False)
+class Voice:
+    """A `Faults` for who speaks through the gateway: its calls get lost, but it never crashes."""
+
+    stage: Stage
+    life: Life
+
+    async def before(self, operation: str) -> None:
+        """Bring the call to the gateway, or lose it."""
+        stage, life = self.stage, self.life
+        if stage.is_away(STORE):
+            raise Unavailable("the gateway is away (simulated)")
+        if self._is_deaf(operation, "lost"):
+            raise Unavailable("the gateway does not answer (simulated)")
+        if life.dead or stage.is_over:
+            await trio.sleep_forever()  # its scope is cancelled already
+        stage.actor, stage.operation = life.name, operation
+
+    async def after(self, operation: str) -> None:
+        """Bring the answer back, or lose it."""
+        if self._is_deaf(operation, "reply_lost"):
+            raise OutcomeUnknown("no answer came (simulated)")
+
+    def delivers(self, hint: str) -> bool:
+        """It does not listen."""
+        return False
+
+    def _is_deaf(self, operation: str, kind: str) -> bool:
+        stage = self.stage
+        share = stage.mixture.deaf_runners
+        if not share or not stage.troubled:
+            return False
+        name = f"{self.life.count_call(operation + ' ' + kind)} {kind}"
+        return stage.dice.share(name) < share and stage.strikes(name)
+
+
+@attrs.define(eq=False, kw_only=True)
+class Runner:
+    """One runner at work."""
+
+    stage: Stage
+    key: AttemptKey
+    script: RunnerLife
+    life: Life
+
+    def kill(self) -> None:
+        """Its sandbox is deleted: it is heard of no more."""
+        if not self.life.dead:
+            self.life.crash()
+
+    async def live(self) -> None:
+        """Live until the script is over or the sandbox is gone."""
+        with self.life.scope:
+            async with trio.open_nursery() as nursery:
+                if self.script.beats:
+                    nursery.start_soon(self._beat)
+                await self._work()
+                if self.script.kind is not Kind.HANGS:
+                    nursery.cancel_scope.cancel()
+
+    @property
+    def _voice(self) -> Voice:
+        return Voice(self.stage, self.life)
+
+    async def _beat(self) -> None:
+        stage, script = self.stage, self.script
+        liveness = MemoryLiveness(stage.world, self._voice)
+        period_s = stage.limits.heartbeat_period.total_seconds()
+        if script.kind is Kind.BEATS_LATE:
+            period_s = stage.limits.claim_lease.total_seconds() * 1.02
+        silent_from_s = stage.now_s + script.works_s * 0.2
+        returns = script.kind is Kind.RETURNS
+        while not (script.kind is Kind.FALLS_SILENT and stage.now_s >= silent_from_s):
+            try:
+                if isinstance(await liveness.beat(self.key), BeatRefused):
+                    return
+            except PortError:
+                pass
+            await stage.clock.nap(script.silent_s if returns else period_s)
+            returns = False
+
+    async def _work(self) -> None:
+        stage, script = self.stage, self.script
+        if script.rows:
+            await self._fill_sheet()
+            self._lease_receipt()
+        await stage.clock.nap(script.works_s)
+        if script.pushes and script.terminal is not None:
+            for terminal in self._pushed(script.terminal):
+                await self._push(terminal)
+        if script.kind is Kind.HANGS:
+            await trio.sleep_forever()
+
+    def _pushed(self, terminal: RunnerTerminal) -> Sequence[RunnerTerminal]:
+        second = self.script.second
+        return [terminal] if second is None else [terminal, second]
+
+    async def _push(self, terminal: RunnerTerminal) -> None:
+        """Push until somebody answers; a runner gives up after a few tries."""
+        stage = self.stage
+        terminals = MemoryTerminals(stage.world, self._voice)
+        for tried in range(MOST_PUSHES):
+            try:
+                outcome: OfferOutcome = await terminals.offer(
+                    self.key, terminal, NoFence(), Why("runner.pushed")
+                )
+            except PortError:
+                await stage.clock.nap(min(2.0**tried, 8.0))
+                continue
+            stage.note(
+                "pushed",
+                type(outcome).__name__,
+                actor=self.life.name,
+                run=self.key.run_id,
+                attempt=self.key.attempt,
+            )
+            return
+
+    async def _fill_sheet(self) -> None:
+        sheets = MemorySheets(self.stage.world, self._voice)
+        try:
+            await sheets.open_sheet(self.key, SHEET, total=self.script.rows)
+            for index in range(self.script.rows):
+                row = RowOutcome(row_index=index, input_row=index, output=index, error=None)
+                await sheets.finish_rows(self.key, SHEET, [row])
+        except (PortError, FenceLost):
+            return
+
+    def _lease_receipt(self) -> None:
+        """Claim an external action, as the receipt gateway does for a runner."""
+        world = self.stage.world
+        if world.live_attempt(self.key) is None:
+            return
+        receipt = f"charge {self.key.run_id}"
+        world.receipts.setdefault(self.key.run_id, {}).setdefault(
+            receipt, ReceiptRow(receipt_key=receipt, attempt=self.key.attempt, state="leased")
+        )

@@ -1,0 +1,216 @@
+"""One seed, one world, one history: the library form of the simulator (TRIO 4.5).
+
+A world has workers and a controller as processes, a store, a provider of sandboxes, runners in
+them, and people who submit plays. For a while everything that the seed's mixture holds goes
+wrong; then the world is healed, and everything that was promised must come true in bounded time.
+"""
+
+import attrs
+import trio
+
+from deepline.adapters.memory import World
+from deepline.core import placement
+from deepline.core.limits import Limits
+from deepline.simulation import mixture as mixtures
+from deepline.simulation.attached import Play, draw_play
+from deepline.simulation.clock import ProcessClock, VirtualClock
+from deepline.simulation.dice import Dice
+from deepline.simulation.healing import Healing
+from deepline.simulation.history import History
+from deepline.simulation.invariants import INVARIANTS
+from deepline.simulation.isolation import sealed
+from deepline.simulation.life import Life
+from deepline.simulation.mixture import Mixture
+from deepline.simulation.observer import Observer
+from deepline.simulation.people import Person
+from deepline.simulation.processes import Process
+from deepline.simulation.roles import SPECIALIST, Roles
+from deepline.simulation.rules import Invariant, Scene
+from deepline.simulation.sandboxes import PROVIDER, ProviderFactory, Site, memory_provider
+from deepline.simulation.scheduling import Schedule, Strategy, make_schedule, scheduled
+from deepline.simulation.stage import Stage
+from deepline.simulation.starting import Starting
+from deepline.simulation.trouble import Trouble, plan
+
+LONGEST_S = 3_600.0
+"""No world is longer; the healing gives up long before."""
+
+
+@attrs.frozen(kw_only=True)
+class WorldOptions:
+    """What a world is made of; the seed draws the rest.
+
+    `limits`, `mixture` and `troubled_s` (how long things go wrong) are drawn when they are `None`. `provider` makes each process's view of
+    the provider under test. `only` names the faults that may strike, `left_out` the plays that nobody submits; both are for shrinking.
+    """
+
+    plays: int = 5
+    workers: int = 2
+    controllers: int = 1
+    troubled_s: float | None = None
+    limits: Limits | None = None
+    mixture: Mixture | None = None
+    strategy: Strategy | None = None
+    provider: ProviderFactory = memory_provider
+    invariants: tuple[Invariant, ...] = INVARIANTS
+    only: frozenset[str] | None = None
+    left_out: frozenset[str] = frozenset()
+
+
+def simulate(options: WorldOptions, seed: int) -> History:
+    """Run one world to its end; the same seed gives the same history, word for word.
+
+    Never raises for what goes wrong in the world: that is a violation in the history.
+    """
+    dice = Dice(seed)
+    mixture = options.mixture or mixtures.draw(dice)
+    strategy = options.strategy or mixture.strategy
+    history = History(seed)
+    clock = VirtualClock()
+    schedule = make_schedule(strategy, dice.roll("schedule"))
+    with sealed(), scheduled(schedule):
+        trio.run(_live, options, dice, mixture, history, clock, schedule, clock=clock)
+    history.ended_s = clock.current_time()
+    return history
+
+
+async def _live(
+    options: WorldOptions,
+    dice: Dice,
+    mixture: Mixture,
+    history: History,
+    clock: VirtualClock,
+    schedule: Schedule,
+) -> None:
+    limits = options.limits or mixtures.draw_limits(dice)
+    stage = Stage(
+        dice=dice,
+        mixture=mixture,
+        limits=limits,
+        clock=clock,
+        world=World(clock=ProcessClock(clock), chance=dice.chance("store"), limits=limits),
+        history=history,
+        schedule=schedule,
+        only=options.only,
+    )
+    site = Site()
+    scene = Scene(
+        stage=stage,
+        site=site,
+        placement=placement_of(options),
+        sandbox_limit=sandbox_limit_of(dice, mixture),
+    )
+    observer = Observer(scene, options.invariants)
+    stage.world.watch = observer.step
+    stage.listeners.append(observer.event)
+    with stage.over:
+        async with trio.open_nursery() as nursery:
+            inhabit(options, stage, site, nursery, observer)
+    if history.held:
+        stage.is_over = False
+        observer.finish()
+
+
+def inhabit(
+    options: WorldOptions, stage: Stage, site: Site, nursery: trio.Nursery, observer: Observer
+) -> None:
+    """Start everybody: processes, people, and the troubles that come at their own times."""
+    starting = Starting(stage=stage, site=site, nursery=nursery)
+    site.gone = starting.gone
+    roles = Roles(
+        stage=stage,
+        site=site,
+        starting=starting,
+        provider=options.provider,
+        sandbox_limit=observer.scene.sandbox_limit,
+    )
+    until_s = options.troubled_s or stage.dice.pick("troubled", (12.0, 25.0, 45.0))
+    processes = make_processes(options, stage, roles)
+    plays = draw_plays(options, stage, until_s)
+    for process in processes.values():
+        nursery.start_soon(process.run)
+    for play in plays:
+        life = Life(
+            name=f"owner {play.run_id}",
+            clock=stage.store_clock,
+            chance=stage.dice.chance(play.run_id),
+            mortal=False,
+        )
+        nursery.start_soon(Person(stage=stage, play=play, life=life).submit)
+    troubles = plan(stage.dice, stage.mixture, stage.limits, list(processes), until_s)
+    for trouble in troubles:
+        nursery.start_soon(befall, stage, processes, trouble)
+    healing = Healing(stage=stage, site=site, processes=processes, plays=plays, observer=observer)
+    nursery.start_soon(healing.heal_at, until_s)
+
+
+def make_processes(options: WorldOptions, stage: Stage, roles: Roles) -> dict[str, Process]:
+    """The workers and controllers by name; the first worker can run every policy."""
+    programs = {
+        f"w{number}": roles.specialist if number == 1 else roles.worker
+        for number in range(1, options.workers + 1)
+    }
+    programs |= {f"c{number}": roles.controller for number in range(1, options.controllers + 1)}
+    return {
+        name: Process(stage=stage, name=name, role=role) for name, role in programs.items()
+    }
+
+
+def sandbox_limit_of(dice: Dice, mixture: Mixture) -> int | None:
+    """Limit the sandboxes held in some of the worlds in which every delete is answered.
+
+    A delete whose answer is lost leaves a not-found that proves nothing (I40), so its place stays
+    taken for as long as nobody decides otherwise; with a limit such a world comes to a standstill.
+    """
+    struck = mixture.strikes_calls or mixture.store_outages
+    calm = not (struck or mixture.crashes or mixture.pauses or mixture.stops)
+    return dice.pick("sandbox limit", (None, 2)) if calm else None
+
+
+def placement_of(options: WorldOptions) -> dict[str, frozenset[str]]:
+    """What each worker can run."""
+    return {
+        f"w{number}": frozenset(
+            placement.runnable_keys(PROVIDER, SPECIALIST if number == 1 else placement.POLICIES)
+        )
+        for number in range(1, options.workers + 1)
+    }
+
+
+def draw_plays(options: WorldOptions, stage: Stage, until_s: float) -> list[Play]:
+    """Draw what people submit."""
+    burst = stage.dice.share("burst") < 0.3
+    plays = [
+        draw_play(
+            stage.dice,
+            number,
+            cancels=stage.mixture.cancels,
+            burst=burst,
+            until_s=until_s,
+        )
+        for number in range(1, options.plays + 1)
+    ]
+    return [play for play in plays if play.run_id not in options.left_out]
+
+
+async def befall(stage: Stage, processes: dict[str, Process], trouble: Trouble) -> None:
+    """Let one piece of trouble come at its time."""
+    await stage.clock.nap_until(trouble.at_s)
+    if not stage.strikes(trouble.name):
+        return
+    words = f"{trouble.name}: {trouble.target} for {trouble.lasts_s:.3f} s"
+    stage.note("trouble", words, actor="trouble")
+    match trouble.kind:
+        case "crash":
+            processes[trouble.target].crash(trouble.lasts_s)
+        case "pause":
+            processes[trouble.target].pause(trouble.lasts_s)
+        case "stop":
+            processes[trouble.target].stop(trouble.lasts_s)
+        case "lost lines":
+            stage.world.drop_listeners()
+        case _:
+            stage.away[trouble.target] += 1
+            await stage.clock.nap(trouble.lasts_s)
+            stage.away[trouble.target] -= 1
+            stage.note("trouble over", trouble.name, actor="trouble")

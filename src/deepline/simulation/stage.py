@@ -1,0 +1,104 @@
+"""Everything that one world shares: its store, clock, chance, account, and what is away just now."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import attrs
+import trio
+
+from deepline.adapters.memory import World
+from deepline.core.limits import Limits
+from deepline.simulation.clock import ProcessClock, VirtualClock
+from deepline.simulation.dice import Dice
+from deepline.simulation.history import Event, History, Violation
+from deepline.simulation.mixture import Mixture
+from deepline.simulation.scheduling import Schedule
+
+MAX_EVENTS = 200_000
+
+
+class RanAway(AssertionError):
+    """A world told more than any world should; something spins."""
+
+
+@attrs.define(eq=False, kw_only=True)
+class Stage:
+    """The common ground of all processes, runners and people of a world.
+
+    `only` names the faults that may strike, `None` for all of them. `troubled` ends when the
+    world is healed. `actor` and `operation` say who makes the step under way.
+    """
+
+    dice: Dice
+    mixture: Mixture
+    limits: Limits
+    clock: VirtualClock
+    world: World
+    history: History
+    schedule: Schedule
+    only: frozenset[str] | None = None
+    troubled: bool = True
+    actor: str = ""
+    operation: str = ""
+    away: Counter[str] = attrs.field(factory=Counter[str])
+    listeners: list[Callable[[Event], None]] = attrs.field(factory=list)
+    over: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    is_over: bool = False
+
+    @property
+    def now_s(self) -> float:
+        """Virtual seconds."""
+        return self.clock.current_time()
+
+    @property
+    def store_clock(self) -> ProcessClock:
+        """The time of the store, which is the true time."""
+        return ProcessClock(self.clock)
+
+    def is_away(self, outside: str) -> bool:
+        """Is this outside away just now?"""
+        return self.troubled and self.away[outside] > 0
+
+    def strikes(self, name: str) -> bool:
+        """May the fault of this name strike? If so it is written down as struck."""
+        if not self.troubled or (self.only is not None and name not in self.only):
+            return False
+        self.history.struck.append(name)
+        return True
+
+    def note(
+        self,
+        kind: str,
+        what: str = "",
+        *,
+        actor: str | None = None,
+        run: str = "",
+        attempt: int = 0,
+        operation: str = "",
+    ) -> None:
+        """Write an event down and show it to whoever watches."""
+        event = Event(
+            self.now_s,
+            self.actor if actor is None else actor,
+            operation,
+            kind,
+            run,
+            attempt,
+            what,
+        )
+        events = self.history.events
+        events.append(event)
+        for listener in self.listeners:
+            listener(event)
+        if len(events) > MAX_EVENTS:
+            raise RanAway(f"{MAX_EVENTS} events by {self.now_s:.0f} s of virtual time")
+
+    def broken(self, invariant: str, message: str) -> None:
+        """Write down that a rule did not hold, and end the world."""
+        self.history.violations.append(Violation(invariant, message, self.now_s))
+        self.end()
+
+    def end(self) -> None:
+        """End the world: nobody has any effect from here on."""
+        self.is_over = True
+        self.over.cancel(reason="the world is over")

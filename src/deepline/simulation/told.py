@@ -1,0 +1,48 @@
+"""Telemetry of simulated processes: trouble goes into the history, names into what was reached."""
+
+import attrs
+
+from deepline.core.model.json_value import Json
+from deepline.simulation.life import Life
+from deepline.simulation.stage import Stage
+
+
+@attrs.define(eq=False)
+class ToldTelemetry:
+    """The `Telemetry` of one life."""
+
+    stage: Stage
+    life: Life
+
+    def info(self, channel: str, name: str, **fields: Json) -> None:
+        """Count the name; a dispatch is noted, since a rule watches it."""
+        self.stage.history.reached.add(f"log {name}")
+        if name == "immediate_dispatch_requested":
+            self._note("dispatch asked", name, fields)
+
+    def warn(self, channel: str, name: str, **fields: Json) -> None:
+        """Note it."""
+        self.stage.history.reached.add(f"log {name}")
+        self._note("warned", name, fields)
+
+    def error(self, channel: str, name: str, **fields: Json) -> None:
+        """Note it."""
+        self.stage.history.reached.add(f"log {name}")
+        self._note("alarmed", name, fields)
+
+    def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
+        """Counters are nobody's business here."""
+
+    def observe(self, name: str, value: float, **labels: str) -> None:
+        """Nor are histograms."""
+
+    def _note(self, kind: str, name: str, fields: dict[str, Json]) -> None:
+        if self.life.dead:
+            return
+        reason = fields.get("reason") or fields.get("error") or fields.get("operation")
+        self.stage.note(
+            kind,
+            name if reason is None else f"{name}: {reason}",
+            actor=self.life.name,
+            run=str(fields.get("runId") or ""),
+        )

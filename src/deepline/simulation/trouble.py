@@ -1,0 +1,67 @@
+"""Trouble that comes at a time of its own: crashes, pauses, outages, cancels (swarm, by seed).
+
+Each piece has a name, so that a shrunk world can leave it out.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from deepline.core.limits import Limits
+from deepline.simulation.dice import Dice
+from deepline.simulation.mixture import Mixture
+
+STORE = "store"
+TOKENS = "tokens"
+LEDGER = "ledger"
+PROVIDER = "provider"
+
+
+@attrs.frozen(kw_only=True)
+class Trouble:
+    """One piece: what happens to whom, from when, for how long."""
+
+    name: str
+    kind: str
+    target: str
+    at_s: float
+    lasts_s: float = 0.0
+
+
+def plan(
+    dice: Dice, mixture: Mixture, limits: Limits, workers: Sequence[str], until_s: float
+) -> list[Trouble]:
+    """Draw the troubles of one world, all of them beginning before `until_s`."""
+    lease_s = limits.claim_lease.total_seconds()
+    drawn: list[Trouble] = []
+
+    def add(kind: str, count: int, targets: Sequence[str], longest: Sequence[float]) -> None:
+        for number in range(1, count + 1):
+            name = f"{kind} {number}"
+            drawn.append(
+                Trouble(
+                    name=name,
+                    kind=kind,
+                    target=dice.pick(f"{name} target", targets),
+                    at_s=round(dice.between(f"{name} at", 0.5, until_s), 3),
+                    lasts_s=round(
+                        dice.share(f"{name} lasts") * dice.pick(f"{name} longest", longest), 3
+                    ),
+                )
+            )
+
+    add("crash", mixture.crashes, workers, (2.0, lease_s, 4 * lease_s))
+    add("pause", mixture.pauses, workers, (lease_s / 2, 3 * lease_s))
+    add("stop", mixture.stops, workers, (2.0, 2 * lease_s))
+    outage_s = limits.token_outage_max.total_seconds()
+    add("token outage", mixture.token_outages, (TOKENS,), (5.0, outage_s, 4 * outage_s))
+    add("ledger outage", mixture.ledger_outages, (LEDGER,), (5.0, 40.0))
+    add("provider outage", mixture.provider_outages, (PROVIDER,), (10.0, 60.0))
+    add("store outage", mixture.store_outages, (STORE,), (3.0, 3 * lease_s))
+    add("lost lines", mixture.lost_lines, (STORE,), (0.0,))
+    return sorted(drawn, key=lambda one: (one.at_s, one.name))
+
+
+def outages(troubles: Sequence[Trouble]) -> Iterator[Trouble]:
+    """Those which take a whole outside away for a while."""
+    return (one for one in troubles if one.kind.endswith("outage"))

@@ -1,0 +1,76 @@
+"""Ports that write down what they are asked, where the store's state alone would not show it."""
+
+import attrs
+
+from deepline.adapters.memory import MemoryExecutorTokens
+from deepline.adapters.memory.receipts import MemoryReceipts
+from deepline.core.model.identity import AttemptRef
+from deepline.core.model.launch import Launch
+from deepline.ports.errors import (
+    ExecutorTokenCapacity,
+    ExecutorTokenUnavailable,
+    PortError,
+    Refused,
+)
+from deepline.ports.executor_tokens import ExecutorToken
+from deepline.simulation.life import Life
+from deepline.simulation.stage import Stage
+
+
+@attrs.define(eq=False)
+class WitnessedReceipts(MemoryReceipts):
+    """Receipts that tell of a release asked for while the attempt still holds its fence (I31)."""
+
+    stage: Stage = attrs.field(kw_only=True)
+    life: Life = attrs.field(kw_only=True)
+
+    async def release(self, ref: AttemptRef, *, reason: str) -> int:
+        """Release, and say when it came too early."""
+        live = not self.life.dead and self._holds(ref)
+        self.stage.note(
+            "release asked",
+            f"{reason}{' of a live attempt' if live else ''}",
+            actor=self.life.name,
+            run=ref.run_id,
+            attempt=ref.attempt,
+        )
+        return await super().release(ref, reason=reason)
+
+
+    def _holds(self, ref: AttemptRef) -> bool:
+        """Does this process hold the claim and the attempt's fence?"""
+        if self.world.attempt_of(ref) is None:
+            return False
+        task = self.world.queue.tasks.get(self.world.runs[ref.run_id].task_id or "")
+        claimed_by = "" if task is None else task.current.claimed_by or ""
+        return claimed_by.partition(":")[0] == self.life.name
+
+
+@attrs.define(eq=False)
+class WitnessedTokens(MemoryExecutorTokens):
+    """Tokens whose every answer is noted as its caller saw it (I16, I19)."""
+
+    stage: Stage = attrs.field(kw_only=True)
+    life: Life = attrs.field(kw_only=True)
+
+    async def mint(self, launch: Launch, ref: AttemptRef) -> ExecutorToken:
+        """Mint, and note what came of it."""
+        try:
+            token = await super().mint(launch, ref)
+        except PortError as error:
+            self._note(_NAMES.get(type(error), "other"), ref)
+            raise
+        self._note("ok", ref)
+        return token
+
+    def _note(self, what: str, ref: AttemptRef) -> None:
+        self.stage.note(
+            "token", what, actor=self.life.name, run=ref.run_id, attempt=ref.attempt
+        )
+
+
+_NAMES: dict[type[PortError], str] = {
+    ExecutorTokenUnavailable: "outage",
+    ExecutorTokenCapacity: "capacity",
+    Refused: "denied",
+}
