@@ -1,7 +1,7 @@
 """A controller process: duties that belong to no lane (C02 role b, C26).
 
-The outbox projector delivers what nobody delivered at once. Any number of controllers may run:
-what each works on is leased.
+The outbox projector delivers what nobody delivered at once, and what no worker ends is ended here
+(C35, C37). Any number of controllers may run: what each works on is leased or fenced.
 """
 
 import random
@@ -19,6 +19,7 @@ from deepline.cli.observability import Observed, observed_process, snapshot_of
 from deepline.cli.opened_store import CHANNEL, check_schema, opened_store
 from deepline.cli.outside import Outside
 from deepline.cli.settings.controller import ControllerRole
+from deepline.runtime.controller_role import ControllerPorts, Controllers, ControllerSettings
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.outbox_projector import RUNS_PER_WAVE, OutboxProjector
 from deepline.runtime.stop import Stop
@@ -34,6 +35,7 @@ class Controller:
     role: ControllerRole
     name: str
     projector: OutboxProjector
+    recovery: Controllers
     seen: Observed
     chance: random.Random
     last_turn_at: float | None = None
@@ -42,11 +44,12 @@ class Controller:
     async def serve(
         self, stop: Stop, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve until `stop` is requested; the wave in hand ends within the drain limit."""
+        """Serve until `stop` is requested; what is in hand ends within the drain limit."""
         telemetry = self.seen.telemetry
         telemetry.info(CHANNEL, "controller_started", controllerName=self.name)
         async with trio.open_nursery() as duties:
             duties.start_soon(self._project, stop)
+            duties.start_soon(self.recovery.serve, stop)
             task_status.started()
             await stop.wait()
             drain_s = self.role.limits.drain.total_seconds()
@@ -98,7 +101,42 @@ def make_controller(role: ControllerRole, name: str, outside: Outside) -> Contro
         telemetry=seen.telemetry,
         limits=role.limits,
     )
-    return Controller(role=role, name=name, projector=projector, seen=seen, chance=outside.chance)
+    return Controller(
+        role=role,
+        name=name,
+        projector=projector,
+        recovery=make_recovery(role, name, outside),
+        seen=seen,
+        chance=outside.chance,
+    )
+
+
+def make_recovery(role: ControllerRole, name: str, outside: Outside) -> Controllers:
+    """Wire the duties toward runs that no worker ends."""
+    ports, seen = outside.store.ports, outside.seen
+    credentials = TokenCredentials(
+        internal_token=role.internal_token, front_door_bypass=role.front_door_bypass
+    )
+    return Controllers(
+        ports=ControllerPorts(
+            recovery=ports.recovery,
+            attempts=ports.attempts,
+            terminals=ports.terminals,
+            launches=ports.launches,
+            admission=ports.admission,
+            sheets=ports.sheets,
+            receipts=ports.receipts,
+            usage=ports.usage,
+            outbox=ports.outbox,
+            telemetry=seen.telemetry,
+            clock=seen.clock,
+            ledger=HttpLedger(outside.client, credentials),
+        ),
+        settings=ControllerSettings(
+            name=name, limits=role.limits, production=role.process.production
+        ),
+        chance=outside.chance,
+    )
 
 
 async def serve_controller(

@@ -109,6 +109,9 @@ def make_worker(role: WorkerRole, name: str, outside: Outside) -> Worker:
             telemetry=seen.telemetry,
             clock=clock,
             ledger=HttpLedger(outside.client, credentials),
+            recovery=ports.recovery,
+            launches=ports.launches,
+            admission=ports.admission,
             providers=providers,
         ),
         settings=WorkerSettings(
