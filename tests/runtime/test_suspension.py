@@ -162,7 +162,7 @@ async def test_repeated_events_each_answer_one_wait(
         output = await output_of(world)
 
     assert isinstance(output, list)
-    assert [answer["payload"]["n"] for answer in output] == [0, 1, 2]  # type: ignore[index,call-overload]
+    assert [answer["payload"]["n"] for answer in output] == [0, 1, 2]
 
 
 async def test_a_suspension_handed_in_before_its_runner_was_parked_is_not_missed(
