@@ -1,8 +1,9 @@
 """What must be true of the database of record, one query a rule (I01, I03, I11, I13, I20, I21).
 
 Each query answers a row for every place where its rule is broken: the run, and what is wrong with
-it in words. `{schema}` stands for our schema, `{terminal_kinds}` for the kinds of terminal facts. Rules of a lane stand for the lane's own tables in
-the engine, `{tasks}` and `{engine_runs}`, and for its name, `{lane}`.
+it in words. `{schema}` stands for our schema, `{terminal_kinds}` for the kinds of terminal facts.
+In a rule of lanes `{tasks}` and `{engine_runs}` stand for a lane's own tables in the engine, and
+`{lane}` for its name.
 
 Most rules hold at every moment, since what they speak of changes in one commit. Others speak of
 duties that are done a while after a run has ended; they hold once nothing is in hand any more.
