@@ -15,7 +15,7 @@ import psycopg
 import trio
 
 from benchmarks.databases import LANE, Databases, databases
-from benchmarks.figures import Figure, at_least, take_turns
+from benchmarks.figures import Figure, Turns, at_least, take_turns
 from benchmarks.noop_workers import (
     TASK,
     opened_store,
@@ -32,11 +32,8 @@ def figures(rounds: int) -> Iterator[Figure]:
     """The rates at both concurrencies."""
     with databases() as made:
         for concurrency in (10, 100):
-            turns = take_turns(
-                rounds,
-                partial(reference_rate, made, concurrency),
-                partial(our_rate, made, concurrency),
-            )
+            reference = partial(reference_rate, made, concurrency)
+            turns = Turns(take_turns(rounds, reference, partial(our_rate, made, concurrency)))
             yield Figure(
                 name=f"attempts at {concurrency} slots",
                 value=turns.ratio,

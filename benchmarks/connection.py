@@ -6,33 +6,30 @@ The figures are medians over the rounds of the ratio of their rates, by the cloc
 processor time: 1.0 means as many statements a second, and more is better for us. The second is
 the one to trust on a machine with other work to do.
 
-    python benchmarks/connection.py [--rounds 41] [--seconds 0.1]
-
 Two loads: one task on one connection, and 50 tasks that share 10 connections first come, first
 served (asyncio: a queue of connections; ours: the pool, with all that it checks at every loan).
 """
 
-import argparse
 import asyncio
-import statistics
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import attrs
 import psycopg
 import trio
 
+from benchmarks.databases import databases
+from benchmarks.figures import Figure, Turns, at_least, take_turns
 from deepline.adapters.postgres.connection import TrioConnection
-from deepline.adapters.postgres.embedded import EmbeddedPostgres
 from deepline.adapters.postgres.pool import ConnectionPool
 from deepline.adapters.postgres.settings import ConnectionSettings, PoolSettings
 
 TASKS = 50
 CONNECTIONS = 10
-TARGET = 0.85
+SECONDS = 0.1
+TURNS = 8
+"""In each round, since they are short."""
 STATEMENT = "select 1"
 
 
@@ -165,47 +162,26 @@ async def _fill(pool: ConnectionPool) -> None:
             nursery.start_soon(hold)
 
 
-def compare(name: str, peer: Load, ours: Load, *, dsn: str, rounds: int, seconds: float) -> float:
-    """Run both in turns and print the ratios. Returns the median ratio by the clock."""
-    pairs: list[tuple[Rate, Rate]] = []
-    for number in range(rounds):
-        # Who goes first alternates, so that neither always finds the machine warmed up.
-        if number % 2:
-            own = ours(dsn, seconds)
-            pairs.append((peer(dsn, seconds), own))
-        else:
-            theirs = peer(dsn, seconds)
-            pairs.append((theirs, ours(dsn, seconds)))
-    clock = statistics.median(own.clock / theirs.clock for theirs, own in pairs)
-    processor = statistics.median(own.processor / theirs.processor for theirs, own in pairs)
-    print(
-        f"{name:<28} ratio {clock:.2f} by the clock, {processor:.2f} by processor time; "
-        f"asyncio {statistics.median(theirs.clock for theirs, _ in pairs):,.0f}/s, "
-        f"ours {statistics.median(own.clock for _, own in pairs):,.0f}/s"
-    )
-    return clock
-
-
-def main() -> None:
-    """Start a server, run both comparisons and say whether the target holds."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=41)
-    parser.add_argument("--seconds", type=float, default=0.1, help="of each load in each round")
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="deepline-benchmark-") as directory:
-        Path(directory).chmod(0o755)  # as root the server runs under another account
-        server = EmbeddedPostgres(Path(directory, "postgres"), settings={"fsync": "off"})
-        trio.run(server.start)
-        try:
-            run = partial(compare, dsn=server.dsn(), rounds=chosen.rounds, seconds=chosen.seconds)
-            ratios = [
-                run("one task, one connection", asyncio_sequential, trio_sequential),
-                run(f"{TASKS} tasks on {CONNECTIONS} connections", asyncio_shared, trio_shared),
-            ]
-        finally:
-            trio.run(server.stop)
-    print(f"target {TARGET}: {'held' if min(ratios) >= TARGET else 'missed'}")
-
-
-if __name__ == "__main__":
-    main()
+def figures(rounds: int) -> Iterator[Figure]:
+    """Both loads, by the clock and by processor time."""
+    with databases() as made, made.reference() as dsn:
+        loads = (
+            ("connection, one task", asyncio_sequential, trio_sequential),
+            (f"connection, {TASKS} tasks", asyncio_shared, trio_shared),
+        )
+        for name, peer, ours in loads:
+            reference = partial(peer, dsn, SECONDS)
+            pairs = take_turns(TURNS * rounds, reference, partial(ours, dsn, SECONDS))
+            clock = Turns([(theirs.clock, own.clock) for theirs, own in pairs])
+            processor = Turns([(theirs.processor, own.processor) for theirs, own in pairs])
+            yield Figure(
+                name=name,
+                value=clock.ratio,
+                target=at_least(0.85),
+                detail=clock.told("/s", "asyncio psycopg"),
+            )
+            yield Figure(
+                name=f"{name}, by processor time",
+                value=processor.ratio,
+                detail=processor.told("/s of it", "asyncio psycopg"),
+            )

@@ -2,8 +2,11 @@
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import attrs
+
+T = TypeVar("T")
 
 
 @attrs.frozen(kw_only=True)
@@ -80,12 +83,14 @@ class Turns:
         )
 
 
-def take_turns(rounds: int, reference: Callable[[], float], ours: Callable[[], float]) -> Turns:
+def take_turns(
+    rounds: int, reference: Callable[[], T], ours: Callable[[], T]
+) -> Sequence[tuple[T, T]]:
     """Measure both sides in each round, so that whatever else the machine does meets both.
 
     Who goes first alternates, so that neither always finds the machine warmed up.
     """
-    pairs: list[tuple[float, float]] = []
+    pairs: list[tuple[T, T]] = []
     for number in range(rounds):
         if number % 2:
             own = ours()
@@ -93,7 +98,7 @@ def take_turns(rounds: int, reference: Callable[[], float], ours: Callable[[], f
         else:
             theirs = reference()
             pairs.append((theirs, ours()))
-    return Turns(pairs)
+    return pairs
 
 
 def table(figures: Sequence[Figure]) -> Iterator[str]:

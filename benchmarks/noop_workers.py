@@ -1,12 +1,13 @@
 """Workers whose runs do nothing: our own over the Postgres store, and the engine's own SDK's."""
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
-import attrs
 import trio
 from absurd_sdk import AsyncAbsurd, AsyncTaskContext
 
@@ -15,6 +16,7 @@ from deepline.adapters.postgres.pool import ConnectionPool
 from deepline.adapters.postgres.settings import ConnectionSettings, PoolSettings
 from deepline.adapters.postgres.store import PostgresStore, open_store
 from deepline.adapters.system_clock import SystemClock
+from deepline.adapters.telemetry import LogFormat, LogLines, Metrics, ProcessTelemetry, Redactor
 from deepline.core.model.attempt import Attempt
 from deepline.core.model.claim import Claim
 from deepline.core.model.identity import OrgId, RunId
@@ -60,37 +62,40 @@ class NoOpBackend:
         return None
 
 
-@attrs.define(eq=False)
-class Tally:
-    """Telemetry that counts ended runs, and tells when so many have ended."""
+class Tally(ProcessTelemetry):
+    """A worker's real telemetry, its lines thrown away, that tells when so many runs have ended."""
 
-    wanted: int | None = None
-    on_enough: Callable[[], None] = lambda: None
-    ended: int = 0
-    troubles: list[str] = attrs.field(factory=list)
-
-    def info(self, channel: str, name: str, **fields: Json) -> None:
-        """Nothing to keep."""
+    def __init__(
+        self, wanted: int | None = None, on_enough: Callable[[], None] = lambda: None
+    ) -> None:
+        clock = SystemClock()
+        nowhere = Path(os.devnull).open("w")  # noqa: SIM115, open as long as we are
+        lines = LogLines(nowhere, clock=clock, redactor=Redactor(), shape=LogFormat.JSON)
+        super().__init__(lines, Metrics({}), clock)
+        self._wanted = wanted
+        self._on_enough = on_enough
+        self.ended = 0
+        self.troubles: list[str] = []
 
     def warn(self, channel: str, name: str, **fields: Json) -> None:
         """A benchmark goes without trouble."""
         self.troubles.append(f"{name} {fields}")
+        super().warn(channel, name, **fields)
 
     def error(self, channel: str, name: str, **fields: Json) -> None:
         """A benchmark goes without trouble."""
         self.troubles.append(f"{name} {fields}")
+        super().error(channel, name, **fields)
 
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
         """Count ended runs; nothing that a benchmark submits is put off."""
+        super().count(name, amount, **labels)
         if name == "deferrals":
             self.troubles.append(f"deferral {labels}")
         if name == "run_terminals":
             self.ended += 1
-            if self.ended == self.wanted:
-                self.on_enough()
-
-    def observe(self, name: str, value: float, **labels: str) -> None:
-        """Nothing to keep."""
+            if self.ended == self._wanted:
+                self._on_enough()
 
 
 @asynccontextmanager

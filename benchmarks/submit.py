@@ -30,12 +30,12 @@ def figures(rounds: int) -> Iterator[Figure]:
     """One by one against the engine's own spawn, and a batch against one by one."""
     with databases() as made:
         for tasks in (1, CONNECTIONS):
-            turns = take_turns(
-                rounds, partial(reference_rate, made, tasks), partial(our_rate, made, tasks)
-            )
+            reference = partial(reference_rate, made, tasks)
+            turns = Turns(take_turns(rounds, reference, partial(our_rate, made, tasks)))
             yield _figure(f"submit, {tasks} at a time", turns, "spawn_task", 0.6)
-        batches = take_turns(rounds, partial(our_rate, made, 1), partial(batch_rate, made))
-        yield _figure(f"submit in batches of {BATCH}", batches, "one by one", 3.0)
+        one_by_one = partial(our_rate, made, 1)
+        turns = Turns(take_turns(rounds, one_by_one, partial(batch_rate, made)))
+        yield _figure(f"submit in batches of {BATCH}", turns, "one by one", 3.0)
 
 
 def _figure(name: str, turns: Turns, reference: str, bound: float) -> Figure:

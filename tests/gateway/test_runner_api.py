@@ -1,11 +1,13 @@
 """What a runner may do with its token: begin, beat, report, hand in, and end once (C34)."""
 
+import json
 from datetime import timedelta
 
 import attrs
 import httpx
 import pytest
 
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.identity import RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.result import Completed, Failed
@@ -290,21 +292,82 @@ async def test_a_result_that_cannot_be_stored_is_a_clear_failure(content: bytes)
     assert stored.cause["code"] == "RESULT_NOT_STORABLE"
 
 
-async def test_a_suspended_result_is_refused_in_words() -> None:
-    """A gateway that cannot park a play says so instead of losing it."""
-    suspended = (
-        b'{"status": "suspended", "suspension": '
-        b'{"kind": "sleep", "boundaryId": "b", "runnerAttempt": 1, "wakeAtMs": 1}}'
+def suspended(kind: str = "sleep", *, attempt: int = 1) -> bytes:
+    """A suspended result as a runner pushes it."""
+    suspension: dict[str, object] = {
+        "kind": kind,
+        "boundaryId": "nap-1",
+        "runnerAttempt": attempt,
+        "wakeAtMs": 1,
+        "eventKey": "approved",
+    }
+    return json.dumps(
+        {"status": "suspended", "suspension": suspension, "checkpoint": {"state": {"n": 1}}}
+    ).encode()
+
+
+@pytest.mark.parametrize("kind", ["sleep", "integration_event"])
+async def test_a_suspension_is_handed_in_once(kind: str) -> None:
+    """A play that waits leaves its attempt pending, and a second push of it is as good (C29)."""
+    async with deployed() as gateway:
+        fresh = await gateway.start()
+        headers = await gateway.runner(fresh)
+        first = await push(gateway, headers, suspended(kind))
+        second = await push(gateway, headers, suspended(kind))
+        attempt = await gateway.store.attempts.read(key_of(fresh))
+
+    assert (first.json(), second.json()) == ({"outcome": "stored"}, {"outcome": "already_stored"})
+    assert attempt is not None
+    assert attempt.pending is not None
+    assert attempt.pending.suspension.boundary_id == "nap-1"
+    assert attempt.pending.report.checkpoint == Checkpoint(state={"n": 1})
+    assert attempt.runner_terminal is None
+
+
+async def test_a_runner_that_handed_in_its_suspension_is_told_to_stop() -> None:
+    """After it neither a heartbeat nor a terminal is taken (C29)."""
+    async with deployed() as gateway:
+        fresh = await gateway.start()
+        headers = await gateway.runner(fresh)
+        await push(gateway, headers, suspended())
+        beat = await gateway.client.post(f"{RUNNER}/heartbeat", headers=headers)
+        late = await push(gateway, headers, b'{"status": "completed", "output": 1}')
+        stored = await gateway.store.terminals.stored(key_of(fresh))
+
+    assert (beat.status_code, late.status_code) == (409, 409)
+    assert late.json()["code"] == "attempt_over"
+    assert stored is None
+
+
+async def test_a_terminal_shuts_a_suspension_out() -> None:
+    """The first word of a runner stays (I02)."""
+    async with deployed() as gateway:
+        fresh = await gateway.start()
+        headers = await gateway.runner(fresh)
+        await push(gateway, headers, b'{"status": "completed", "output": 1}')
+        late = await push(gateway, headers, suspended())
+
+    assert late.status_code == 409
+
+
+async def test_a_suspension_must_be_its_own_and_a_pause() -> None:
+    """Another attempt's suspension, or one on a runner, is a mistake of the sender."""
+    runner = (
+        b'{"status": "suspended", "suspension": {"kind": "detached_runner", "boundaryId": "b",'
+        b' "runnerAttempt": 1, "sandboxId": "s", "sessionId": "s", "cmdId": "c",'
+        b' "startedAtMs": 1, "ceilingMs": 1}}'
     )
     async with deployed() as gateway:
         fresh = await gateway.start()
         headers = await gateway.runner(fresh)
-        answer = await push(gateway, headers, suspended)
-        stored = await gateway.store.terminals.stored(key_of(fresh))
+        answers = [
+            await push(gateway, headers, content) for content in (suspended(attempt=2), runner)
+        ]
+        attempt = await gateway.store.attempts.read(key_of(fresh))
 
-    assert answer.status_code == 422
-    assert answer.json()["code"] == "suspension_not_supported"
-    assert stored is None
+    assert [answer.status_code for answer in answers] == [422, 422]
+    assert attempt is not None
+    assert attempt.pending is None
 
 
 class Parts(httpx.AsyncByteStream):

@@ -3,8 +3,10 @@
 from datetime import timedelta
 
 import attrs
+import trio
 
 from deepline.adapters.memory.executor_tokens import MemoryExecutorTokens
+from deepline.adapters.memory.ports import MemoryPorts
 from deepline.adapters.memory.sandbox_provider import Life, MemorySandboxProvider
 from deepline.core.model.heartbeat import NoFence
 from deepline.core.model.identity import AttemptKey, RunId
@@ -12,6 +14,7 @@ from deepline.core.model.result import Completed, RunnerTerminal
 from deepline.core.model.why import Why
 from deepline.ports.terminals import OfferOutcome
 from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
+from deepline.runtime.stop import Stop
 from deepline.runtime.worker import Worker
 from tests.runtime.worlds import SmallWorld
 
@@ -32,18 +35,42 @@ class SandboxWorld(SmallWorld):
         )
         self.tokens = MemoryExecutorTokens(self.world)
 
-    def sandbox_worker(self, name: str = "w1") -> Worker:
+    def sandbox_worker(
+        self,
+        name: str = "w1",
+        *,
+        ports: MemoryPorts | None = None,
+        recovers: bool = False,
+        recover_overdue: bool = False,
+    ) -> Worker:
         """A worker that runs plays in sandboxes."""
+        own = ports or self.ports
         backend = SandboxBackend(
             tokens=self.tokens,
-            capacity=self.ports.capacity,
-            attempts=self.ports.attempts,
+            capacity=own.capacity,
+            attempts=own.attempts,
             providers={"local": self.provider},
             clock=self.clock,
             limits=self.limits,
             settings=SandboxSettings(default_provider="local", runner_pyz=b"runner"),
         )
-        return self.worker(backend, name=name, providers={"local": self.provider})
+        return self.worker(
+            backend,
+            name=name,
+            providers={"local": self.provider},
+            ports=own,
+            recovers=recovers,
+            recover_overdue=recover_overdue,
+        )
+
+    async def abandoned(self, *run_ids: str, ceiling: timedelta | None = None) -> None:
+        """Bring runs to where their runners work, and kill the only worker there is."""
+        await self.submit(*run_ids, ceiling=ceiling)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.sandbox_worker("dead").serve, Stop())
+            for run_id in run_ids:
+                await self.until_parked(run_id)
+            nursery.cancel_scope.cancel()
 
     async def beat(self, run_id: str, attempt: int = 1) -> None:
         """Beat once as the runner."""

@@ -1,7 +1,7 @@
 """A small world for runtime tests: memory ports, a scripted backend, and runs to submit."""
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 
 import attrs
@@ -16,6 +16,7 @@ from deepline.core.model.attempt import Attempt
 from deepline.core.model.claim import Claim
 from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.launch import Launch
+from deepline.core.model.ledger import TERMINAL_KINDS
 from deepline.core.model.result import Completed, RunnerResult
 from deepline.core.model.run import Run
 from deepline.core.model.sandbox import Inspection
@@ -27,6 +28,12 @@ from deepline.ports.admission import Submission
 from deepline.ports.backend import Backend
 from deepline.ports.ledger import Ledger
 from deepline.ports.sandbox_provider import SandboxProvider
+from deepline.runtime.controller_role import (
+    ControllerPorts,
+    Controllers,
+    ControllerSettings,
+    Duty,
+)
 from deepline.runtime.worker import Worker, WorkerSettings
 from deepline.runtime.worker_ports import WorkerPorts
 
@@ -87,28 +94,77 @@ class SmallWorld:
         ledger: Ledger | None = None,
         providers: Mapping[str, SandboxProvider] | None = None,
         slots: int = 10,
+        ports: MemoryPorts | None = None,
+        recovers: bool = False,
+        recover_overdue: bool = False,
+        reap_stranded: bool = False,
     ) -> Worker:
-        """Build a worker over this world."""
+        """Build a worker over this world; `ports` are its own where it has faults of its own."""
+        own = ports or self.ports
         return Worker(
             ports=WorkerPorts(
-                attempts=self.ports.attempts,
-                terminals=self.ports.terminals,
-                engine=self.ports.engine,
-                outbox=self.ports.outbox,
-                cleanup=self.ports.cleanup,
-                sheets=self.ports.sheets,
-                receipts=self.ports.receipts,
-                signals=self.ports.signals,
-                usage=self.ports.usage,
+                attempts=own.attempts,
+                terminals=own.terminals,
+                engine=own.engine,
+                outbox=own.outbox,
+                cleanup=own.cleanup,
+                sheets=own.sheets,
+                receipts=own.receipts,
+                signals=own.signals,
+                usage=own.usage,
                 backend=backend,
                 telemetry=self.telemetry,
                 clock=self.clock,
                 ledger=ledger or self.ledger,
+                recovery=own.recovery if recovers else None,
+                launches=own.launches if recovers else None,
+                admission=own.admission if recovers else None,
                 providers=providers or {},
             ),
-            settings=WorkerSettings(name=name, slots=slots, limits=self.limits),
+            settings=WorkerSettings(
+                name=name,
+                slots=slots,
+                limits=self.limits,
+                recover_overdue=recover_overdue,
+                reap_stranded=reap_stranded,
+            ),
             chance=random.Random(self.seed),
         )
+
+    def controllers(
+        self,
+        name: str = "c1",
+        *,
+        ports: MemoryPorts | None = None,
+        duties: Sequence[Duty] = tuple(Duty),
+        ledger: Ledger | None = None,
+    ) -> Controllers:
+        """Build a controller's duties over this world."""
+        own = ports or self.ports
+        return Controllers(
+            ports=ControllerPorts(
+                recovery=own.recovery,
+                attempts=own.attempts,
+                terminals=own.terminals,
+                launches=own.launches,
+                admission=own.admission,
+                sheets=own.sheets,
+                receipts=own.receipts,
+                usage=own.usage,
+                outbox=own.outbox,
+                telemetry=self.telemetry,
+                clock=self.clock,
+                ledger=ledger or self.ledger,
+            ),
+            settings=ControllerSettings(name=name, limits=self.limits, duties=duties),
+            chance=random.Random(self.seed),
+        )
+
+    async def terminal_facts(self, run_id: str) -> list[str]:
+        """The kinds of the run's terminal facts; one, once it has ended (I20)."""
+        evidence = await self.ports.runs.evidence(RunId(run_id), None)
+        assert evidence is not None
+        return [fact.kind for fact in evidence.facts if fact.kind in TERMINAL_KINDS]
 
     async def submit(self, *run_ids: str, ceiling: timedelta | None = None) -> None:
         """Submit runs of one organisation on the base lane."""
@@ -129,13 +185,15 @@ class SmallWorld:
         assert outcome is not None
         return outcome.run
 
-    async def until_ended(self, *run_ids: str) -> list[Run]:
-        """Wait, in virtual time, until all these runs have ended."""
+    async def until_ended(
+        self, *run_ids: str, every: timedelta = timedelta(milliseconds=100)
+    ) -> list[Run]:
+        """Wait, in virtual time, until all these runs have ended, looking `every` so often."""
         while True:
             runs = [await self.run(run_id) for run_id in run_ids]
             if all(run.status.is_terminal for run in runs):
                 return runs
-            await self.clock.sleep(timedelta(milliseconds=100))
+            await self.clock.sleep(every)
 
 
 def launch_of(run_id: str, *, ceiling: timedelta | None = None) -> Launch:

@@ -53,6 +53,14 @@ class Limits:
     event_recheck: timedelta = timedelta(hours=1)
     """How often a wait for an event that never expires is looked at, though a signal wakes it."""
     overdue_interval: timedelta = _seconds(15)
+    """How often runners past their ceiling, and terminals left unsettled, are looked for (C38)."""
+    recovery_grace: timedelta = _seconds(10)
+    """How long a pushed terminal is left to the wake it caused before a controller settles it."""
+    outside_settlement: timedelta = _seconds(30)
+    """Longest settlement of one run by a controller; past it the next pass looks again."""
+    stranded_interval: timedelta = _seconds(60)
+    stranded_grace: timedelta = _seconds(60)
+    """How long a run that its engine lost is left alone."""
     outbox_lease: timedelta = _seconds(30)
     outbox_wave: timedelta = _seconds(2)
     outbox_backoff_max: timedelta = _seconds(60)

@@ -6,7 +6,8 @@ from starlette.routing import Route
 
 from deepline.core.model.heartbeat import NoFence
 from deepline.core.model.json_value import Json
-from deepline.core.model.result import Failed, RunnerTerminal, Suspended
+from deepline.core.model.result import Failed, RunnerResult, RunnerTerminal, Suspended
+from deepline.core.model.suspension import DetachedSuspension
 from deepline.core.model.why import Why
 from deepline.gateway.authentication import authenticate_runner
 from deepline.gateway.context import Gateway
@@ -16,7 +17,12 @@ from deepline.gateway.query import query_integer
 from deepline.gateway.routes import json_response, route
 from deepline.ports.errors import FenceLost, MalformedDocument
 from deepline.ports.sheets import RowOutcome, SheetRow
-from deepline.ports.terminals import OfferRefused, OfferStored
+from deepline.ports.terminals import (
+    OfferRefused,
+    OfferStored,
+    SuspensionRefused,
+    SuspensionStored,
+)
 from deepline.ports.wire import fields, result_from_json
 
 NOT_STORABLE = "RESULT_NOT_STORABLE"
@@ -104,13 +110,21 @@ class RunnerWorkRoutes:
         return json_response({"rows": [_row_answer(row) for row in rows], "next": following})
 
     async def terminal(self, request: Request) -> Response:
-        """Store how the attempt ended; the first terminal stays, whoever wrote it.
+        """Store how the runner ended; its first word stays, be it a terminal or a suspension.
 
         A result that cannot be stored ends the attempt as failed, saying so: answering "no"
         would leave a runner that can only try the same again.
         """
         runner = authenticate_runner(self._gateway, request)
-        terminal = await self._read_terminal(request)
+        result = await self._read_result(request)
+        if isinstance(result, Suspended):
+            outcome = await self._suspend(runner, result)
+        else:
+            outcome = await self._offer(runner, result)
+        self._ports.poke(runner.key.run_id)
+        return json_response({"outcome": outcome})
+
+    async def _offer(self, runner: RunnerIdentity, terminal: RunnerTerminal) -> str:
         status = "failed" if isinstance(terminal, Failed) else "completed"
         outcome = await self._gateway.write(
             self._ports.terminals.offer,
@@ -121,29 +135,39 @@ class RunnerWorkRoutes:
         )
         if isinstance(outcome, OfferRefused):
             raise FenceLost("the attempt takes no terminal any more")
-        self._ports.poke(runner.key.run_id)
-        stored = "stored" if isinstance(outcome, OfferStored) else "already_stored"
-        return json_response({"outcome": stored})
+        return "stored" if isinstance(outcome, OfferStored) else "already_stored"
 
-    async def _read_terminal(self, request: Request) -> RunnerTerminal:
+    async def _suspend(self, runner: RunnerIdentity, suspended: Suspended) -> str:
+        """The play waits for a time or an event, and its sandbox is not needed any more (C29)."""
+        suspension = suspended.suspension
+        if isinstance(suspension, DetachedSuspension):
+            raise invalid("suspension.kind: must be sleep or integration_event.")
+        if suspension.runner_attempt != runner.key.attempt:
+            raise invalid(f"suspension.runnerAttempt: must be {runner.key.attempt}.")
+        outcome = await self._gateway.write(
+            self._ports.terminals.suspend,
+            runner.key,
+            suspended,
+            Why(
+                "runner.pushed_suspension",
+                {"boundary": suspension.boundary_id, "attempt": runner.key.attempt},
+            ),
+        )
+        if isinstance(outcome, SuspensionRefused):
+            raise FenceLost("the attempt takes no suspension any more")
+        return "stored" if isinstance(outcome, SuspensionStored) else "already_stored"
+
+    async def _read_result(self, request: Request) -> RunnerResult:
         longest = self._sizes.terminal
         try:
             async with self._gateway.bodies.read_document(request, longest) as document:
-                result = result_from_json(document)
+                return result_from_json(document)
         except MalformedDocument as error:
             return _not_storable(str(error))
         except Problem as problem:
             if problem.status != _TOO_LARGE:
                 raise
             return _not_storable(f"it is longer than {longest} bytes")
-        if isinstance(result, Suspended):
-            raise Problem(
-                422,
-                "suspension_not_supported",
-                "This gateway takes completed and failed results only; end the play, or run it "
-                "where suspensions are supported.",
-            )
-        return result
 
     async def _require_live(self, runner: RunnerIdentity) -> None:
         if not await self._ports.attempts.key_is_live(runner.key):

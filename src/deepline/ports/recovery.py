@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 import attrs
 
-from deepline.core.model.identity import AttemptKey, AttemptRef, Lane, RunId
+from deepline.core.model.identity import AttemptKey, AttemptRef, Lane, ReleaseId, RunId
 
 Place: TypeAlias = tuple[datetime, RunId]
 """Where a page ended: the instant its list is ordered by, then the run."""
@@ -54,6 +54,7 @@ class StrandedRun:
 
     run_id: RunId
     lane: Lane
+    release_id: ReleaseId | None
     attempt: int
     task_id: str | None
     task_state: str | None

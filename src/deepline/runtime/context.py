@@ -41,6 +41,11 @@ class Context:
     chance: random.Random
     production: bool = False
 
+    @property
+    def policies(self) -> Sequence[PlacementPolicy]:
+        """The placement policies this worker knows."""
+        return self.placement.policies
+
     def store_time(self, claim: Claim) -> StoreTime:
         """Begin to tell the store's time from a claim just received."""
         return StoreTime.of(claim, self.ports.clock)

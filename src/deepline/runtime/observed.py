@@ -5,13 +5,13 @@ from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 from deepline.core.observed_terminal import ObservedTerminalSource
 from deepline.ports.errors import PortError
-from deepline.runtime.context import Context
+from deepline.runtime.ending_context import EndingContext
 from deepline.runtime.events import emit
 from deepline.runtime.supervision import CHANNEL, text_of
 
 
 async def settle_observed(
-    context: Context, run_id: RunId, source: ObservedTerminalSource, status: RunStatus | None
+    context: EndingContext, run_id: RunId, source: ObservedTerminalSource, status: RunStatus | None
 ) -> None:
     """Backfill usage and ask for delivery, if the run has ended. Never raises port errors.
 

@@ -3,13 +3,14 @@
 from deepline.core import release as rule
 from deepline.core.model.identity import AttemptRef
 from deepline.ports.errors import PortError
-from deepline.runtime.context import Context, key_of
+from deepline.runtime.context import key_of
+from deepline.runtime.ending_context import EndingContext
 from deepline.runtime.events import emit
 from deepline.runtime.supervision import text_of
 
 
 async def release_attempt(
-    context: Context, ref: AttemptRef, releases: tuple[rule.Release, ...]
+    context: EndingContext, ref: AttemptRef, releases: tuple[rule.Release, ...]
 ) -> None:
     """Release in order; what fails is logged, and an expired lease is its way out."""
     key = key_of(ref)

@@ -21,6 +21,7 @@ from deepline.core.placement import named_policy
 from deepline.ports.errors import PortError
 from deepline.ports.terminals import CommitOutcome, Committed, TerminalCommit
 from deepline.runtime.context import Context, key_of
+from deepline.runtime.ending_context import EndingContext
 from deepline.runtime.events import emit
 from deepline.runtime.observed import settle_observed
 from deepline.runtime.release import release_attempt
@@ -33,9 +34,12 @@ class UnexpectedTerminal(Exception):
 
 @attrs.frozen(kw_only=True)
 class Ending:
-    """One run about to end. `suspension` is the attempt's own detached runner, if there was one."""
+    """One run about to end. `suspension` is the attempt's own detached runner, if there was one.
 
-    launch: Launch
+    Without its launch a run still ends; what only the launch can tell is left out.
+    """
+
+    launch: Launch | None
     claim: Claim | None
     ref: AttemptRef
     plan: rule.CommitPlan
@@ -51,7 +55,7 @@ async def settle(context: Context, ending: Ending) -> None:
     await after(context, ending, outcome)
 
 
-async def commit_of(context: Context, ending: Ending) -> TerminalCommit:
+async def commit_of(context: EndingContext, ending: Ending) -> TerminalCommit:
     """Do what comes before the commit, best effort, and build it."""
     plan = ending.plan
     progress: tuple[SettledProgress, ...] = ()
@@ -74,7 +78,7 @@ async def commit_of(context: Context, ending: Ending) -> TerminalCommit:
     )
 
 
-async def after(context: Context, ending: Ending, outcome: CommitOutcome) -> None:
+async def after(context: EndingContext, ending: Ending, outcome: CommitOutcome) -> None:
     """Follow a commit's answer. Raises `UnexpectedTerminal` alone, and only for a broken store."""
     key = key_of(ending.ref)
     committed = outcome if isinstance(outcome, Committed) else None
@@ -93,11 +97,13 @@ async def after(context: Context, ending: Ending, outcome: CommitOutcome) -> Non
         case rule.Project(status=status, event=event):
             emit(context.ports.telemetry, event)
             context.ports.telemetry.count("run_terminals", status=status.value)
-            context.cleanup.wake()
-            await _project(context, ending, status)
+            await project(context, ending, status)
 
 
-async def _project(context: Context, ending: Ending, status: RunStatus) -> None:
+async def project(context: EndingContext, ending: Ending, status: RunStatus) -> None:
+    """Do what follows a committed terminal; each step is best effort (C24)."""
+    if context.cleanup is not None:
+        context.cleanup.wake()
     started_at = projection.projection_start(None, context.ports.clock.now())
     for step in projection.after_committed(status):
         match step:
@@ -114,8 +120,8 @@ async def _project(context: Context, ending: Ending, status: RunStatus) -> None:
                 pass
 
 
-def _report_canary(context: Context, ending: Ending, result: RunnerTerminal) -> None:
-    if ending.suspension is None:
+def _report_canary(context: EndingContext, ending: Ending, result: RunnerTerminal) -> None:
+    if ending.suspension is None or ending.launch is None:
         return
     event = canary.detached_terminal(
         ending.launch,
@@ -129,14 +135,14 @@ def _report_canary(context: Context, ending: Ending, result: RunnerTerminal) -> 
         emit(context.ports.telemetry, event)
 
 
-def _policy(context: Context, launch: Launch) -> PlacementPolicy | None:
+def _policy(context: EndingContext, launch: Launch) -> PlacementPolicy | None:
     wanted = named_policy(launch)
-    return next((one for one in context.placement.policies if one.policy_id == wanted), None)
+    return next((one for one in context.policies if one.policy_id == wanted), None)
 
 
-async def _settled_counts(context: Context, ending: Ending) -> tuple[SettledProgress, ...]:
+async def _settled_counts(context: EndingContext, ending: Ending) -> tuple[SettledProgress, ...]:
     key = key_of(ending.ref)
-    wanted = sheet_outcomes.namespaces(ending.launch)
+    wanted = () if ending.launch is None else sheet_outcomes.namespaces(ending.launch)
     problem = "no answer in time"
     with trio.move_on_after(context.limits.settled_counts_read.total_seconds()):
         try:

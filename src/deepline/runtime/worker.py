@@ -21,6 +21,7 @@ from deepline.runtime.claim_loop import ClaimLoop, ClaimSettings
 from deepline.runtime.claim_work import ClaimWork
 from deepline.runtime.cleanup_controller import CleanupController
 from deepline.runtime.context import Context, Placement
+from deepline.runtime.controller_role import Controllers, Duty
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.lease_keeper import LeaseKeeper
 from deepline.runtime.outbox_projector import OutboxProjector
@@ -29,6 +30,7 @@ from deepline.runtime.slots import Slots
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL, keep_running
 from deepline.runtime.worker_ports import WorkerPorts
+from deepline.runtime.worker_recovery import recovery_of
 
 BASE_LANE = Lane("runs")
 
@@ -44,7 +46,8 @@ class WorkerSettings:
     `name` must be unique per process start (F16). `slots` runs at most are worked on at a time,
     while as many again may be about to end; `org_limit` of one organisation on the lane.
     `project_outbox` also runs the durable projector here, which is the controller's duty where
-    there is one.
+    there is one; so are `recover_overdue` and `reap_stranded`, which look after every lane (C03.3).
+    What was left unsettled on its own lane a worker settles anyway, given the ports for it.
     """
 
     name: str
@@ -56,6 +59,8 @@ class WorkerSettings:
     org_limit: int = 1_000
     limits: Limits = attrs.field(factory=Limits)
     project_outbox: bool = False
+    recover_overdue: bool = False
+    reap_stranded: bool = False
     production: bool = False
 
     def check(self) -> None:
@@ -84,6 +89,7 @@ class Worker:
     _slots: Slots = attrs.field(init=False)
     _context: Context = attrs.field(init=False)
     _work: ClaimWork = attrs.field(init=False)
+    _recovery: Controllers | None = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Check the settings and wire the parts. Raises `BadConfiguration`."""
@@ -121,6 +127,18 @@ class Worker:
             production=settings.production,
         )
         self._work = ClaimWork(self._context)
+        self._recovery = self._wire_recovery()
+
+    def _wire_recovery(self) -> Controllers | None:
+        asked = {
+            Duty.OVERDUE: self.settings.recover_overdue,
+            Duty.STRANDED: self.settings.reap_stranded,
+        }
+        duties = [duty for duty, wanted in asked.items() if wanted]
+        try:
+            return recovery_of(self._context, self.settings.lane, duties, self.chance)
+        except LookupError as error:
+            raise BadConfiguration(str(error)) from error
 
     def _dispatcher(self) -> Dispatcher | None:
         if self.ports.ledger is None:
@@ -152,7 +170,9 @@ class Worker:
         async with trio.open_nursery() as outer:
             outer.start_soon(self._kept, "lease keeper", self.keeper.run)
             async with trio.open_nursery() as controllers:
-                self._start_controllers(controllers)
+                self._start_controllers(controllers, stop)
+                if self._recovery is not None:
+                    await self._recovery.recover_first()
                 task_status.started()
                 await self._claim_and_drain(stop)
                 controllers.cancel_scope.cancel(reason="stopping")
@@ -176,7 +196,7 @@ class Worker:
         finally:
             self._slots.leave(prepared.claim)
 
-    def _start_controllers(self, nursery: trio.Nursery) -> None:
+    def _start_controllers(self, nursery: trio.Nursery, stop: Stop) -> None:
         nursery.start_soon(self._kept, "listener", self._listen)
         if self.ports.providers:
             nursery.start_soon(self._kept, "cleanup", self._context.cleanup.run)
@@ -191,6 +211,8 @@ class Worker:
                     limits=self.settings.limits,
                 )
                 nursery.start_soon(self._kept, "outbox projector", projector.run)
+        if self._recovery is not None:
+            nursery.start_soon(self._recovery.run_duties, stop)
 
     async def _kept(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         await keep_running(name, run, telemetry=self.ports.telemetry, chance=self.chance)
@@ -224,5 +246,5 @@ class Worker:
             lane=settings.lane,
             drainExit=False,
             laneAdoption=False,
-            overdueDetachedRunnerRecovery=False,
+            overdueDetachedRunnerRecovery=settings.recover_overdue,
         )

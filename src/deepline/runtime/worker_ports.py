@@ -4,14 +4,17 @@ from collections.abc import Mapping
 
 import attrs
 
+from deepline.ports.admission import Admission
 from deepline.ports.attempts import Attempts
 from deepline.ports.backend import Backend
 from deepline.ports.cleanup import Cleanup
 from deepline.ports.clock import Clock
 from deepline.ports.engine import Engine
+from deepline.ports.launches import Launches
 from deepline.ports.ledger import Ledger
 from deepline.ports.outbox import Outbox
 from deepline.ports.receipts import Receipts
+from deepline.ports.recovery import Recovery
 from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.ports.sheets import Sheets
 from deepline.ports.signals import Signals
@@ -26,6 +29,8 @@ class WorkerPorts:
 
     `providers` are those this worker can delete from, by name. `ledger` is `None` where another
     process delivers the outbox; then created facts must be acknowledged by whoever submits.
+    With `recovery` and `launches` the worker settles what was left unsettled on its lane (C35);
+    reaping stranded runs needs `admission` too.
     """
 
     attempts: Attempts
@@ -41,4 +46,7 @@ class WorkerPorts:
     telemetry: Telemetry
     clock: Clock
     ledger: Ledger | None = None
+    recovery: Recovery | None = None
+    launches: Launches | None = None
+    admission: Admission | None = None
     providers: Mapping[str, SandboxProvider] = attrs.field(factory=dict)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 from deepline.ports.recovery import StrandedRun
-from deepline.testing.scene import BACKOFF, LANE, LEASE, WHY, Scene
+from deepline.testing.scene import BACKOFF, LANE, LEASE, RELEASE, WHY, Scene
 from deepline.testing.stores import Stores
 
 RUN = RunId("run-1")
@@ -41,7 +41,7 @@ class StrandedRecoveryContract:
         assert [(one.run_id, one.task_state) for one in found] == [
             (f"run-{state}", state) for state in states
         ]
-        assert {(one.lane, one.attempt) for one in found} == {(LANE, 1)}
+        assert {(one.lane, one.release_id, one.attempt) for one in found} == {(LANE, RELEASE, 1)}
         assert all(one.task_id is not None for one in found)
 
     async def test_a_run_without_a_task_is_stranded(self, stores: Stores) -> None:

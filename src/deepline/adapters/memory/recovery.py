@@ -130,6 +130,7 @@ class MemoryRecovery(Port):
         return StrandedRun(
             run_id=run.run_id,
             lane=run.lane,
+            release_id=run.release_id,
             attempt=run.attempt,
             task_id=run.task_id,
             task_state=None if task is None else task.state,

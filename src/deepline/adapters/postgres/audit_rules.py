@@ -2,8 +2,8 @@
 
 Each query answers a row for every place where its rule is broken: the run, and what is wrong with
 it in words. `{schema}` stands for our schema, `{terminal_kinds}` for the kinds of terminal facts.
-In a rule of lanes `{tasks}` and `{engine_runs}` stand for a lane's own tables in the engine, and
-`{lane}` for its name.
+Rules of a lane speak of the lane's own tables in the engine, `{tasks}` and `{engine_runs}`, and of
+its name, `{lane}`.
 
 Most rules hold at every moment, since what they speak of changes in one commit. Others speak of
 duties that are done a while after a run has ended; they hold once nothing is in hand any more.

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from deepline.adapters.postgres.rows import Document, fence_fields, instant
+from deepline.adapters.postgres.rows import Document, fence_fields, instant, optional
 from deepline.adapters.postgres.steps import Row, Steps
 from deepline.core.instants import length_ms, to_ms
-from deepline.core.model.identity import AttemptKey, AttemptRef, Lane, LeaseToken, RunId
+from deepline.core.model.identity import AttemptKey, AttemptRef, Lane, LeaseToken, ReleaseId, RunId
 from deepline.ports.recovery import (
     OverdueAttempt,
     Place,
@@ -92,6 +92,7 @@ def _stranded(row: Document) -> StrandedRun:
     return StrandedRun(
         run_id=RunId(row["run_id"]),
         lane=Lane(row["lane"]),
+        release_id=optional(ReleaseId, row["release_id"]),
         attempt=row["attempt"],
         task_id=row["task_id"],
         task_state=row["task_state"],

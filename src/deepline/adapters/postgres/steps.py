@@ -39,6 +39,8 @@ class Steps:
         self._nursery: trio.Nursery | None = None
         self._scopes: list[trio.CancelScope] = []
         self._ends_at = math.inf
+        # Composing a query costs about as much as sending it.
+        self._queries: dict[tuple[str, ...], bytes] = {}
 
     def start(self, nursery: trio.Nursery) -> None:
         """Let the carriers of batches live in `nursery`, from their first use until `stop`."""
@@ -79,13 +81,16 @@ class Steps:
 
     async def call(self, function: str, *arguments: object) -> Sequence[Row]:
         """Call a function that writes, in a transaction of its own; returns its rows."""
-        query = self._select("*", function, ["%s"] * len(arguments))
+        query = self._select("*", function, *["%s"] * len(arguments))
         async with self._pool.lease(writes=True) as connection:
             return await (await connection.execute(query, arguments)).fetchall()
 
     async def read(self, query: str, *arguments: object) -> Sequence[Row]:
         """Run a query that only reads; `{schema}` in it becomes the schema's name."""
-        composed = sql.SQL(query).format(schema=sql.Identifier(self.schema))
+        composed = self._queries.get((query,))
+        if composed is None:
+            composed = sql.SQL(query).format(schema=sql.Identifier(self.schema)).as_bytes()
+            self._queries[query,] = composed
         async with self._pool.lease() as connection:
             return await (await connection.execute(composed, arguments)).fetchall()
 
@@ -113,15 +118,18 @@ class Steps:
     async def _send(
         self, function: str, requests: Sequence[str], arguments: Sequence[object]
     ) -> Sequence[Json]:
-        query = self._select("answer", function, ["%s::jsonb", *["%s"] * len(arguments)])
+        query = self._select("answer", function, "%s::jsonb", *["%s"] * len(arguments))
         async with self._pool.lease(writes=True) as connection:
             cursor = await connection.execute(query, (f"[{','.join(requests)}]", *arguments))
             return [row[0] for row in await cursor.fetchall()]
 
-    def _select(self, columns: str, function: str, places: Sequence[str]) -> sql.Composed:
-        return sql.SQL(f"select {columns} from {{}}({', '.join(places)})").format(  # noqa: S608
-            sql.Identifier(self.schema, function)
-        )
+    def _select(self, columns: str, function: str, *places: str) -> bytes:
+        known = self._queries.get((columns, function, *places))
+        if known is None:
+            text = sql.SQL(f"select {columns} from {{}}({', '.join(places)})")  # noqa: S608
+            known = text.format(sql.Identifier(self.schema, function)).as_bytes()
+            self._queries[columns, function, *places] = known
+        return known
 
 
 async def _carry(group: GroupCommit, scope: trio.CancelScope) -> None:

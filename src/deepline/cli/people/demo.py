@@ -51,14 +51,16 @@ class HalfWay:
 
     report: Report
     reached: trio.Event = attrs.field(factory=trio.Event)
-    latest: told.Progressed | None = None
+    middle: told.Progressed | None = None
+    done: int = 0
 
     def tell(self, news: News) -> None:
         """Pass it on."""
         self.report.tell(news)
         if isinstance(news, told.Progressed) and news.total is not None:
-            self.latest = news
-            if news.done * 2 >= news.total:
+            self.done = news.done
+            if news.done * 2 >= news.total and self.middle is None:
+                self.middle = news
                 self.reached.set()
 
 
@@ -139,8 +141,9 @@ class Demo:
     ) -> None:
         first = await self._start_worker(ready, workers)
         await self._until_killed(first, half_way)
-        at = half_way.latest
+        at = half_way.middle
         assert at is not None
+        done_at_death = half_way.done
         total = at.total or 0
         self.report.tell(
             told.WorkerKilled(
@@ -148,7 +151,7 @@ class Demo:
             )
         )
         await trio.sleep(ALONE_S)
-        more = half_way.latest.done - at.done if half_way.latest is not None else 0
+        more = half_way.done - done_at_death
         self._say(
             f"{more:,} more rows were done while there was no worker at all: the play runs "
             "detached in its sandbox, and keeps its rows itself"

@@ -20,6 +20,8 @@ MAX_DEPTH = 200
 """How deep arrays and objects may nest."""
 MAX_INTEGER_DIGITS = 4_000
 _MAX_INTEGER = 10**MAX_INTEGER_DIGITS
+# One for all calls: json.dumps would make one for each.
+_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 @attrs.frozen
@@ -79,7 +81,7 @@ def parse_json(body: bytes, max_bytes: int) -> Json:
 
 
 def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _COMPACT.encode(value)
 
 
 def _refuse_constant(name: str) -> Json:

@@ -309,7 +309,9 @@ begin
               from (select distinct on (q.run_id) q.* from jsonb_to_recordset(p_requests) as q(
                         run_id text, params jsonb, options jsonb)
                      where q.run_id = any (p_run_ids) order by q.run_id) q
-              join {schema}.runs r on r.run_id = q.run_id and r.lane = v_lane
+             cross join lateral (
+                 select r.* from {schema}.runs r
+                  where r.run_id = q.run_id and r.lane = v_lane offset 0) r
              cross join lateral absurd.spawn_task(v_lane, 'play-run', q.params, q.options) s),
         linked as (
             update {schema}.runs r

@@ -155,15 +155,19 @@ begin
              p_lane, (c ->> 'engine_run_id')::uuid, p_owner) as h(held);
     else
         select coalesce(array_agg(f.run_id), '{}') into v_run_ids from (
-            select r.run_id from {schema}.runs r
-             where r.run_id in (select c ->> 'run_id' from jsonb_array_elements(p_claims) c)
-               for update skip locked) f;
+            select l.run_id from jsonb_array_elements(p_claims) c
+             cross join lateral (
+                 select r.run_id from {schema}.runs r where r.run_id = c ->> 'run_id'
+                    for update skip locked) l) f;
     end if;
-    perform 1 from {schema}.attempts a join {schema}.runs r
-        on r.run_id = a.run_id and r.attempt = a.attempt
-     where r.run_id = any (v_run_ids)
-     order by a.run_id, a.attempt
-       for update of a;
+    perform 1 from (
+        select r.run_id, r.attempt from unnest(v_run_ids) as c(run_id)
+         cross join lateral (
+             select r.run_id, r.attempt from {schema}.runs r where r.run_id = c.run_id offset 0) r
+         order by 1, 2) r
+    cross join lateral (
+        select from {schema}.attempts a
+         where a.run_id = r.run_id and a.attempt = r.attempt for update) locked;
     perform {schema}.take_over(v_run_ids, p_claims, p_owner);
     return query
     with found as (

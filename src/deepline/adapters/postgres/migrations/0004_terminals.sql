@@ -66,11 +66,13 @@ begin
                with ordinality as q(
                    run_id, attempt, lease_token, lane, engine_run_id, finaliser, result, why,
                    from_waiting, preserve, settled, keep_log_tail, capture_crash, stranded, n)
-          join {schema}.runs r
-            on r.run_id = q.run_id and r.attempt = q.attempt and r.terminal_at is null
-          join {schema}.attempts a
-            on a.run_id = q.run_id and a.attempt = q.attempt and a.lease_token = q.lease_token
-         where (q.lane is null or q.n = any (v_held))
+         cross join lateral (
+             select r.* from {schema}.runs r where r.run_id = q.run_id offset 0) r
+         cross join lateral (
+             select a.* from {schema}.attempts a
+              where a.run_id = q.run_id and a.attempt = q.attempt offset 0) a
+         where r.attempt = q.attempt and r.terminal_at is null and a.lease_token = q.lease_token
+           and (q.lane is null or q.n = any (v_held))
            and (a.status = 'running' or a.status = 'waiting' and q.from_waiting
                 -- Nobody else may start the run again after its engine attempts are used up.
                 or a.status = 'retired' and (q.finaliser or q.stranded))

@@ -135,6 +135,7 @@ begin
         execute format(
             'select jsonb_agg(jsonb_build_object(
                  ''run_id'', r.run_id, ''lane'', r.lane, ''attempt'', r.attempt,
+                 ''release_id'', r.release_id,
                  ''task_id'', r.task_id, ''task_state'', t.state))
                from {schema}.runs r
                left join {schema}.attempts a on a.run_id = r.run_id and a.attempt = r.attempt
