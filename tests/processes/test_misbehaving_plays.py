@@ -59,9 +59,7 @@ def aftermath(shared_fleet: Fleet) -> Aftermath:
         options: dict[str, Json] = {"ceilingMs": CEILING_MS} if doing == "endless" else {}
         shared_fleet.submit_as({run_id: {"do": doing}}, options)
     shared_fleet.truth.wait_ended(list(runs.values()))
-    return Aftermath(
-        fleet=shared_fleet, runs=runs, worker_pid=worker.pid, said_before=said_before
-    )
+    return Aftermath(fleet=shared_fleet, runs=runs, worker_pid=worker.pid, said_before=said_before)
 
 
 @pytest.mark.parametrize("doing", ENDINGS)
