@@ -33,6 +33,7 @@ def test_nothing_that_a_late_worker_does_counts(at: Moment, attempts: int, fleet
         moment.prevent()
     fleet.start("worker-2")
     fleet.truth.wait_ended([run_id])
+    fleet.assert_sound()
     before = fleet.truth.rows(STATE, run_id)
     said = len(late.said())
     late.go_on()

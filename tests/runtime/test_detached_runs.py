@@ -7,9 +7,11 @@ import trio.testing
 
 from deepline.adapters.memory.faults import NoFaults
 from deepline.adapters.memory.sandbox_provider import Life
+from deepline.core.model.identity import RunId
 from deepline.core.model.result import Failed
 from deepline.core.model.run import RunStatus
 from deepline.core.model.sandbox import Resources
+from deepline.core.model.why import Why
 from deepline.ports.errors import ExecutorTokenUnavailable, OutcomeUnknown, PortError, Unavailable
 from deepline.ports.terminals import OfferStored
 from deepline.runtime.stop import Stop
@@ -34,6 +36,24 @@ async def test_a_pushed_terminal_ends_the_run(autojump_clock: trio.testing.MockC
     assert run.status is RunStatus.COMPLETED
     assert run.why is not None
     assert run.why.rule == "arbitration.pushed_terminal"
+
+
+async def test_a_cancel_takes_the_sandbox_away_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """What a cancelled play still does is wanted by nobody, so no poll is waited for (C10)."""
+    world, stop = SandboxWorld(), Stop()
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        await world.until_parked("r1")
+        began = trio.current_time()
+        why = Why("cancel.requested", {})
+        await world.ports.terminals.cancel(RunId("r1"), by="me", reason="enough", why=why)
+        await world.until_clean()
+        assert trio.current_time() - began < 1
+        stop.request()
 
 
 async def test_a_vanished_runner_is_lost(autojump_clock: trio.testing.MockClock) -> None:

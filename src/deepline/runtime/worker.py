@@ -14,7 +14,7 @@ import trio
 from deepline.core import placement
 from deepline.core.limits import Limits
 from deepline.core.model.claim import Prepared
-from deepline.core.model.identity import Lane
+from deepline.core.model.identity import Lane, RunId
 from deepline.core.model.placement import PlacementPolicy
 from deepline.ports.engine import Wakeups
 from deepline.runtime.claim_loop import ClaimLoop, ClaimSettings
@@ -221,7 +221,7 @@ class Worker:
         await self.ports.engine.listen(
             Wakeups(
                 lane_woken=self._lane_woken,
-                run_cancelled=lambda run_id: self.keeper.cut(run_id, "cancelled"),
+                run_cancelled=self._run_cancelled,
                 run_ended=lambda _: None,
                 rescan=self._slots.wake,
             )
@@ -230,6 +230,11 @@ class Worker:
     def _lane_woken(self, lane: Lane) -> None:
         if lane == self.settings.lane:
             self._slots.wake()
+
+    def _run_cancelled(self, run_id: RunId) -> None:
+        self.keeper.cut(run_id, "cancelled")
+        # Its play may still run, and whoever cancelled cannot reach its sandbox.
+        self._context.cleanup.wake()
 
     def _announce(self) -> None:
         settings = self.settings
