@@ -52,8 +52,28 @@ CLAIM_JITTER_S = 0.02
 
 _OUTSIDES = {"executor_tokens": TOKENS, "ledger": LEDGER}
 _STORE_PORTS = frozenset(
-    """admission api_keys attempts capacity cleanup engine lanes launches liveness outbox
-    receipts run_events runs sheets signals terminals usage""".split()
+    {
+        "admission",
+        "api_keys",
+        "attempts",
+        "capacity",
+        "cleanup",
+        "crash_diagnostics",
+        "dead_letters",
+        "engine",
+        "lanes",
+        "launches",
+        "liveness",
+        "outbox",
+        "receipts",
+        "recovery",
+        "run_events",
+        "runs",
+        "sheets",
+        "signals",
+        "terminals",
+        "usage",
+    }
 )
 
 
@@ -95,7 +115,7 @@ class Link:
             name = life.count_call(operation)
             await stage.clock.nap(stage.dice.between(name, 0.0, CLAIM_JITTER_S))
         # What was sent before a crash still arrives, with nobody left to hear the answer.
-        if stage.is_over or (life.dead and not sent):
+        if self._is_silent(sent=sent):
             raise Crashed
         stage.actor, stage.operation = life.name, operation
 
@@ -131,9 +151,12 @@ class Link:
         await self.stage.clock.nap(self.stage.dice.pick(wait, (0.0, 0.1, 2.0)))
         raise _error_of("lost", outside, reads=True)
 
+    def _is_silent(self, *, sent: bool) -> bool:
+        """Whether nothing may come of a call any more, as things stand now."""
+        return self.stage.is_over or (self.life.dead and not sent)
+
     async def _travel(self, operation: str, outside: str) -> bool:
-        """Let the call suffer what the mixture holds for it; True when it is on its way for good.
-        """
+        """Let the call suffer what the mixture holds for it; True when it is sent for good."""
         stage = self.stage
         mixture = stage.mixture
         if not mixture.strikes_calls and not mixture.latency_s:

@@ -55,9 +55,7 @@ _WEIGHTS: Mapping[Kind, int] = {
     Kind.NEVER_BEATS: 1,
 }
 
-CONTAINMENT = (
-    "runner exited with code 137 without pushing a terminal (crash containment epilogue)"
-)
+CONTAINMENT = "runner exited with code 137 without pushing a terminal (crash containment epilogue)"
 
 
 @attrs.frozen(kw_only=True)

@@ -21,12 +21,31 @@ BEFORE = ("lost", "refused", "unanswered", "slow", "stuck", "crash")
 AFTER = ("reply_lost", "reply_slow", "crash_after")
 """What may happen to an answer."""
 
-HOT_CALLS = tuple(
-    """attempts.bind_sandbox attempts.claim attempts.defer attempts.fail attempts.park
-    attempts.prepare attempts.resume attempts.retire attempts.retire_for_outage
-    attempts.token_obtained capacity.reserve cleanup.finish cleanup.record_event engine.extend
-    executor_tokens.mint ledger.deliver local.create local.delete local.inspect local.start
-    outbox.delivered terminals.cancel_unstarted terminals.commit terminals.offer""".split()
+HOT_CALLS = (
+    "attempts.bind_sandbox",
+    "attempts.claim",
+    "attempts.defer",
+    "attempts.fail",
+    "attempts.park",
+    "attempts.prepare",
+    "attempts.resume",
+    "attempts.retire",
+    "attempts.retire_for_outage",
+    "attempts.token_obtained",
+    "capacity.reserve",
+    "cleanup.finish",
+    "cleanup.record_event",
+    "engine.extend",
+    "executor_tokens.mint",
+    "ledger.deliver",
+    "local.create",
+    "local.delete",
+    "local.inspect",
+    "local.start",
+    "outbox.delivered",
+    "terminals.cancel_unstarted",
+    "terminals.commit",
+    "terminals.offer",
 )
 """Calls of which some worlds strike one again and again, in one way."""
 HOT_SHARE = 0.4

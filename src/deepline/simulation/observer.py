@@ -213,4 +213,3 @@ def _operation_words(after: Snapshot) -> str:
         f"{sandbox or '?'} {state}{' owed' if owed else ''}"
         for state, sandbox, owed, _, _ in after.operations
     )
-

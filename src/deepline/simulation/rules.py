@@ -105,6 +105,4 @@ def invariant(
     at_end: Sequence[LookAtEnd] = (),
 ) -> Invariant:
     """Write one rule down."""
-    return Invariant(
-        number=number, statement=statement, steps=steps, events=events, at_end=at_end
-    )
+    return Invariant(number=number, statement=statement, steps=steps, events=events, at_end=at_end)

@@ -120,4 +120,4 @@ def scheduled(schedule: Schedule) -> Iterator[None]:
 
 def _number(task: trio.lowlevel.Task) -> int:
     """Trio's own count of tasks, the same in each run of a seed."""
-    return cast("int", task._counter)  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+    return task._counter  # noqa: SLF001 - see above

@@ -57,9 +57,7 @@ def shrink(options: WorldOptions, seed: int) -> Shrunk:
     search = _Search(seed, history.violations[0].invariant, options, history)
     _shrink_faults(search)
     for run_id in sorted({event.run for event in search.history.events if event.run}):
-        search.accepts(
-            attrs.evolve(search.options, left_out=search.options.left_out | {run_id})
-        )
+        search.accepts(attrs.evolve(search.options, left_out=search.options.left_out | {run_id}))
     search.accepts(attrs.evolve(search.options, strategy=Strategy.FIFO))
     _shrink_faults(search)
     return Shrunk(options=search.options, history=search.history, tried=search.tried)

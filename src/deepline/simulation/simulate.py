@@ -40,8 +40,9 @@ LONGEST_S = 3_600.0
 class WorldOptions:
     """What a world is made of; the seed draws the rest.
 
-    `limits`, `mixture` and `troubled_s` (how long things go wrong) are drawn when they are `None`. `provider` makes each process's view of
-    the provider under test. `only` names the faults that may strike, `left_out` the plays that nobody submits; both are for shrinking.
+    `limits`, `mixture` and `troubled_s` (how long things go wrong) are drawn when they are `None`.
+    `provider` makes each process's view of the provider under test. `only` names the faults that
+    may strike, `left_out` the plays that nobody submits; both are for shrinking.
     """
 
     plays: int = 5
@@ -74,7 +75,7 @@ def simulate(options: WorldOptions, seed: int) -> History:
     return history
 
 
-async def _live(
+async def _live(  # noqa: PLR0917 - `trio.run` passes no keywords
     options: WorldOptions,
     dice: Dice,
     mixture: Mixture,
@@ -151,9 +152,7 @@ def make_processes(options: WorldOptions, stage: Stage, roles: Roles) -> dict[st
         for number in range(1, options.workers + 1)
     }
     programs |= {f"c{number}": roles.controller for number in range(1, options.controllers + 1)}
-    return {
-        name: Process(stage=stage, name=name, role=role) for name, role in programs.items()
-    }
+    return {name: Process(stage=stage, name=name, role=role) for name, role in programs.items()}
 
 
 def sandbox_limit_of(dice: Dice, mixture: Mixture) -> int | None:

@@ -56,10 +56,32 @@ class Snapshot(NamedTuple):
 
 
 BLANK = Snapshot(
-    *(RunStatus.QUEUED, 0, None, None, None, None),
-    *(None, None, 0, None, None, None, None, None),
-    *(None, "", None, None),
-    *(0, None, 0, 0, 0, None, (), 0),
+    status=RunStatus.QUEUED,
+    attempt=0,
+    created_ack=None,
+    ended_at=None,
+    terminal=None,
+    why=None,
+    attempt_status=None,
+    lease_token=None,
+    beats=0,
+    suspension=None,
+    runner_terminal=None,
+    silence=None,
+    outage_started_at=None,
+    claim_owner=None,
+    engine=None,
+    engine_state="",
+    due_at=None,
+    claimed_by=None,
+    decisions=0,
+    decision=None,
+    facts=0,
+    delivered=0,
+    applied=0,
+    outbox_lease=None,
+    operations=(),
+    cleanup_events=0,
 )
 """A run before it was submitted."""
 
@@ -76,7 +98,7 @@ def take(world: World, run: RunRow) -> Snapshot:
     decisions = world.decisions.get(run_id)
     facts = world.outbox.get(run_id, ())
     operations = world.operations_of_run.get(run_id)
-    return Snapshot(
+    return Snapshot(  # type: ignore[call-arg]  # mypy cannot count the starred tuple below
         run.status,
         run.attempt,
         run.created_projected_at,

@@ -1,4 +1,4 @@
-"""Everything that one world shares: its store, clock, chance, account, and what is away just now."""
+"""Everything that one world shares: store, clock, chance, account, and what is away just now."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -36,7 +36,6 @@ class WitnessedReceipts(MemoryReceipts):
         )
         return await super().release(ref, reason=reason)
 
-
     def _holds(self, ref: AttemptRef) -> bool:
         """Does this process hold the claim and the attempt's fence?"""
         if self.world.attempt_of(ref) is None:
@@ -64,9 +63,7 @@ class WitnessedTokens(MemoryExecutorTokens):
         return token
 
     def _note(self, what: str, ref: AttemptRef) -> None:
-        self.stage.note(
-            "token", what, actor=self.life.name, run=ref.run_id, attempt=ref.attempt
-        )
+        self.stage.note("token", what, actor=self.life.name, run=ref.run_id, attempt=ref.attempt)
 
 
 _NAMES: dict[type[PortError], str] = {

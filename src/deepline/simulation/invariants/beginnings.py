@@ -56,7 +56,7 @@ def _launch_is_kept(scene: Scene) -> str | None:
     return None
 
 
-def _released_too_early(event: Event, scene: Scene) -> str | None:
+def _released_too_early(event: Event, _: Scene) -> str | None:
     if event.what.endswith("of a live attempt"):
         return f"what {event.run}#{event.attempt} holds was released while it lives"
     return None
