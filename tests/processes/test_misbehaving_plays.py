@@ -72,7 +72,7 @@ def test_the_end_is_clear(doing: str, aftermath: Aftermath) -> None:
 
     result = shown["result"]
     assert isinstance(result, Mapping)
-    assert fleet.truth.value("select attempt from deepline.runs where run_id = %s", run_id) == 1
+    assert fleet.truth.attempts(run_id) == 1
     assert shown["status"] == result["status"] == ("failed" if expected else "completed"), result
     if expected:
         error = str(result["error"])

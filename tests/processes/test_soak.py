@@ -27,7 +27,7 @@ class Storm:
     patience_s: float
 
 
-SHORT = Storm(runs=40, batches=4, storm_s=15, pause_s=(0.3, 1.5), patience_s=60)
+SHORT = Storm(runs=40, batches=4, storm_s=12, pause_s=(0.3, 1.5), patience_s=60)
 LONG = Storm(runs=200, batches=20, storm_s=100, pause_s=(0.3, 3.0), patience_s=150)
 ONLY_LONG = pytest.mark.skipif(
     "DEEPLINE_CHAOS_SEED" not in os.environ, reason="`make soak` runs it"

@@ -44,7 +44,7 @@ def test_the_first_signal_drains_a_worker(fleet: Fleet) -> None:
     fleet.assert_sound()
     for run_id in (in_hand, queued):
         assert fleet.witness.words(run_id) == {"started": 1}
-        assert fleet.truth.value("select attempt from deepline.runs where run_id = %s", run_id) == 1
+        assert fleet.truth.attempts(run_id) == 1
 
 
 def test_the_second_signal_ends_a_worker_at_once(fleet: Fleet) -> None:

@@ -1,108 +1,102 @@
-"""The worker dies exactly between two of its steps; what was committed goes on, the rest is undone.
+"""A worker dies exactly between two of its steps; what was committed goes on, the rest is undone.
 
-`done`: the statement in flight commits, and the dead worker never learns of it. `undone`: it dies
-with its worker.
+`done`: the statement in flight commits, and the dead worker never learns of it. Else it dies with
+its worker. Each case has a lane of its own, so that all of them happen at once.
 """
+
+from collections.abc import Mapping
+from contextlib import ExitStack
 
 import attrs
 import pytest
 
 from deepline.core.model.identity import RunId
 from tests.support.fleet import Fleet, new_id, short
-from tests.support.moments import Moment, held
+from tests.support.moments import HeldMoment, Moment, held
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 
-@attrs.frozen(kw_only=True)
-class Case:
-    """A death: at which moment, whether the statement still happens, and what that leads to."""
+@attrs.frozen
+class Death:
+    """At which moment, whether the statement still happens, and what the run then goes through."""
 
     moment: Moment
     done: bool
-    rule: str | None
-    attempts: int
+    attempts: int = 1
+    rule: str | None = None
 
 
-CASES = [
-    pytest.param(
-        Case(moment=Moment.CLAIM, done=True, rule="claim.lease_lost", attempts=2),
-        id="claimed-and-nothing-more",
+DEATHS: Mapping[str, Death] = {
+    "while-claiming": Death(Moment.CLAIM, done=False),
+    "claimed-and-nothing-more": Death(Moment.CLAIM, done=True, attempts=2, rule="claim.lease_lost"),
+    "reserved-but-nothing-created": Death(
+        Moment.RESERVE, done=True, attempts=2, rule="claim.lease_lost"
     ),
-    pytest.param(
-        Case(moment=Moment.CLAIM, done=False, rule=None, attempts=1),
-        id="while-claiming",
-    ),
-    pytest.param(
-        Case(moment=Moment.RESERVE, done=True, rule="claim.lease_lost", attempts=2),
-        id="reserved-but-nothing-created",
-    ),
-    pytest.param(
-        Case(moment=Moment.BIND, done=False, rule="claim.lease_lost", attempts=2),
-        id="created-but-not-bound",
-    ),
-    pytest.param(
-        Case(moment=Moment.BIND, done=True, rule="claim.taken_over", attempts=1),
-        id="bound-but-not-started",
-    ),
-    pytest.param(
-        Case(moment=Moment.PARK, done=False, rule="claim.taken_over", attempts=1),
-        id="started-but-not-parked",
-    ),
-    pytest.param(
-        Case(moment=Moment.PARK, done=True, rule=None, attempts=1),
-        id="parked-and-nobody-there",
-    ),
-    pytest.param(
-        Case(moment=Moment.END, done=False, rule=None, attempts=1),
-        id="decided-but-not-committed",
-    ),
-    pytest.param(
-        Case(moment=Moment.END, done=True, rule=None, attempts=1),
-        id="committed-but-nothing-delivered",
-    ),
-    pytest.param(
-        Case(moment=Moment.DELETE, done=False, rule=None, attempts=1),
-        id="ended-but-nothing-deleted",
-    ),
-    pytest.param(
-        Case(moment=Moment.DELETED, done=False, rule=None, attempts=1),
-        id="deleted-but-nobody-wrote-it-down",
-    ),
-]
+    "created-but-not-bound": Death(Moment.BIND, done=False, attempts=2, rule="claim.lease_lost"),
+    "bound-but-not-started": Death(Moment.BIND, done=True, rule="claim.taken_over"),
+    "started-but-not-parked": Death(Moment.PARK, done=False, rule="claim.taken_over"),
+    "parked-and-nobody-there": Death(Moment.PARK, done=True),
+    "decided-but-not-committed": Death(Moment.END, done=False),
+    "committed-but-nothing-delivered": Death(Moment.END, done=True),
+    "ended-but-nothing-deleted": Death(Moment.DELETE, done=False),
+    "deleted-but-nobody-wrote-it-down": Death(Moment.DELETED, done=False),
+}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_the_worker_dies_between_two_steps(case: Case, fleet: Fleet) -> None:
-    """Another worker finishes the run; its play starts once, and no sandbox is left."""
-    run_id = new_id("worst")
-    with held(fleet.truth, fleet.dsn, case.moment, run_id) as moment:
-        fleet.submit_as({run_id: short(42)})
-        moment.wait()
-        worker = fleet.roles["worker"]
-        if case.done:
-            worker.pause()
-            moment.let_happen()
-        worker.kill()
-        moment.prevent()
-    fleet.start("worker")
-    fleet.truth.wait_ended([run_id])
+@attrs.frozen
+class Survived:
+    """The runs by how their worker died, after another worker of their lane came."""
 
+    fleet: Fleet
+    run_ids: Mapping[str, RunId]
+
+
+@pytest.fixture(scope="module")
+def survived(shared_fleet: Fleet) -> Survived:
+    """Let all of it happen, and audit what is left."""
+    fleet = shared_fleet
+    fleet.heal()
+    run_ids = {name: new_id(name) for name in DEATHS}
+    fleet.releases |= {worker_of(name): name for name in DEATHS}
+    fleet.start(*map(worker_of, DEATHS))
+    with ExitStack() as stack:
+        moments = {
+            name: stack.enter_context(held(fleet.truth, fleet.dsn, death.moment, run_ids[name]))
+            for name, death in DEATHS.items()
+        }
+        for name, run_id in run_ids.items():
+            fleet.submit_as({run_id: short(name)}, {"absurdReleaseId": name})
+        for name, death in DEATHS.items():
+            die(fleet, worker_of(name), moments[name], done=death.done)
+    fleet.start(*map(worker_of, DEATHS))
+    fleet.truth.wait_ended(list(run_ids.values()))
     fleet.assert_sound()
-    assert fleet.truth.result(run_id)["output"] == {"answer": 42}
+    return Survived(fleet, run_ids)
+
+
+@pytest.mark.parametrize("name", DEATHS)
+def test_a_worker_dies_between_two_steps(name: str, survived: Survived) -> None:
+    """Another one finishes the run, whose play starts once; the audit finds nothing wrong."""
+    fleet, run_id, death = survived.fleet, survived.run_ids[name], DEATHS[name]
+
+    assert fleet.truth.result(run_id)["output"] == {"answer": name}
     assert fleet.witness.words(run_id) == {"started": 1}
-    assert attempts_of(fleet, run_id) == case.attempts
-    if case.rule is not None:
-        assert case.rule in rules_of(fleet, run_id)
+    assert fleet.truth.attempts(run_id) == death.attempts
+    if death.rule is not None:
+        assert death.rule in fleet.truth.rules(run_id)
 
 
-def attempts_of(fleet: Fleet, run_id: RunId) -> int:
-    """How many attempts it took."""
-    count = fleet.truth.value("select attempt from deepline.runs where run_id = %s", run_id)
-    return int(count)
+def worker_of(name: str) -> str:
+    """The worker of a case."""
+    return f"worker-{name}"
 
 
-def rules_of(fleet: Fleet, run_id: RunId) -> set[str]:
-    """The rules by which it was decided about."""
-    found = fleet.truth.rows("select rule from deepline.decisions where run_id = %s", run_id)
-    return {rule for (rule,) in found}
+def die(fleet: Fleet, worker: str, moment: HeldMoment, *, done: bool) -> None:
+    """Kill a worker that stands still at a moment."""
+    moment.wait()
+    if done:
+        fleet.roles[worker].pause()
+        moment.let_happen()
+    fleet.roles[worker].kill()
+    moment.prevent()

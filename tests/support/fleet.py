@@ -65,6 +65,8 @@ class Fleet:
         self.witness = heard
         self.home = directory / "home"
         self.roles: dict[str, RoleProcess] = {}
+        self.releases: dict[str, str] = {}
+        """Workers by name that serve a lane of their own, and the release that it is named by."""
         self.processes: list[RoleProcess] = []
         self.internal_token = secrets.token_urlsafe(24)
         self.signing_key = generate_signing_key()
@@ -134,6 +136,7 @@ class Fleet:
                 "DEEPLINE_PLAY_RUNNER_BACKEND": "local",
                 "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL": self.url,
                 "DEEPLINE_WORKER_NAME": name,
+                "DEEPLINE_RELEASE_ID": self.releases.get(name, ""),
             }
         return {**SHORT, **own}
 

@@ -7,6 +7,7 @@ either way.
 """
 
 import enum
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,8 +16,6 @@ import psycopg
 
 from deepline.core.model.identity import RunId
 from tests.support.truth import Truth
-
-_LOCK = 4711
 
 
 class Moment(enum.Enum):
@@ -34,17 +33,16 @@ class Moment(enum.Enum):
 class HeldMoment:
     """A moment that is held open until `let_happen` or `prevent`."""
 
-    def __init__(self, truth: Truth, holder: "psycopg.Connection[tuple[Any, ...]]") -> None:
+    def __init__(
+        self, truth: Truth, holder: "psycopg.Connection[tuple[Any, ...]]", lock: int
+    ) -> None:
         self._truth = truth
         self._holder = holder
-
-    def reached(self) -> bool:
-        """Whether a statement stands still there."""
-        return bool(self._waiting())
+        self._lock = lock
 
     def wait(self) -> None:
         """Wait until a statement stands still there."""
-        self._truth.wait_for(self.reached, "nobody came to the moment")
+        self._truth.wait_for(lambda: bool(self._waiting()), "nobody came to the moment")
 
     def let_happen(self) -> None:
         """Let the statement go on, and wait until its transaction is over."""
@@ -64,7 +62,7 @@ class HeldMoment:
             for (pid,) in self._truth.rows(
                 "select pid from pg_locks where locktype = 'advisory' and objid = %s"
                 " and classid = 0 and not granted",
-                _LOCK,
+                self._lock,
             )
         ]
 
@@ -82,22 +80,24 @@ class HeldMoment:
 def held(truth: Truth, dsn: str, moment: Moment, run_id: RunId) -> Iterator[HeldMoment]:
     """Hold a moment of one run open, from before it comes."""
     table, kind, condition = moment.value
+    lock = secrets.randbelow(1 << 31)
+    trigger = f"stand_still_{lock}"
     with psycopg.connect(dsn, autocommit=True) as holder:
-        holder.execute("select pg_advisory_lock(%s)", (_LOCK,))
+        holder.execute("select pg_advisory_lock(%s)", (lock,))
         holder.execute(
             f"""
-            create or replace function public.stand_still() returns trigger language plpgsql as $$
+            create or replace function public.{trigger}() returns trigger language plpgsql as $$
             begin
-                perform pg_advisory_xact_lock_shared({_LOCK});
+                perform pg_advisory_xact_lock_shared({lock});
                 return new;
             end $$;
-            create trigger stand_still before {kind} on deepline.{table} for each row
+            create trigger {trigger} before {kind} on deepline.{table} for each row
                 when (new.run_id = '{run_id}' and {condition})
-                execute function public.stand_still();
+                execute function public.{trigger}();
             """.encode()
         )
         try:
-            yield HeldMoment(truth, holder)
+            yield HeldMoment(truth, holder, lock)
         finally:
             holder.execute("select pg_advisory_unlock_all()")
-            holder.execute(f"drop trigger stand_still on deepline.{table}".encode())
+            holder.execute(f"drop function public.{trigger} cascade".encode())

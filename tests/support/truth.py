@@ -64,6 +64,17 @@ class Truth:
         """The terminal of a run as it was stored."""
         return self.value("select terminal from deepline.runs where run_id = %s", run_id)
 
+    def attempts(self, run_id: RunId) -> int:
+        """How many attempts of ours a run took so far."""
+        return int(self.value("select attempt from deepline.runs where run_id = %s", run_id))
+
+    def rules(self, run_id: RunId) -> Sequence[str]:
+        """By which rules was decided about a run, oldest first."""
+        found = self.rows(
+            "select rule from deepline.decisions where run_id = %s order by decision_id", run_id
+        )
+        return [rule for (rule,) in found]
+
     def rows_done(self, run_id: RunId) -> int:
         """How many rows of a run's sheets are there."""
         done = self.value("select count(*) from deepline.sheet_rows where run_id = %s", run_id)
