@@ -12,7 +12,7 @@ from deepline.core.model.heartbeat import NoFence
 from deepline.core.model.identity import Lane, RunId
 from deepline.ports.engine import Wakeups
 from deepline.ports.errors import Unavailable
-from tests.support.store import LANE, OUTPUT, WHY, StoreBench, event, key_of, submission
+from tests.support.store import LANE, OUTPUT, WHY, StoreBench, key_of, submission
 
 MINUTE = timedelta(seconds=60)
 
@@ -183,7 +183,7 @@ async def test_hints_tell_of_work_cancels_and_ends(bench: StoreBench) -> None:
         assert await heard.take(1) == {("rescan", "")}
         work = await bench.started()
         assert await heard.take(1) == {("lane", LANE)}
-        await bench.park(work, event())
+        await bench.park(work)
         await bench.store.terminals.offer(key_of(work.attempt.ref), OUTPUT, NoFence(), WHY)
         assert await heard.take(1) == {("lane", LANE)}
         wake = await bench.claim_wake()
