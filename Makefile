@@ -52,7 +52,6 @@ format: venv ## let ruff lay out the code and mend what it can
 	@$(py) -m ruff check --fix .
 
 bench: venv ## measure against the reference in the same run
-	@test -d benchmarks || { echo 'deepline: there is no benchmarks/ yet' >&2; exit 1; }
 	@$(py) -m benchmarks $(ARGS)
 
 soak: venv ## the long tests, again and again for SOAK_MINUTES (30)
