@@ -34,7 +34,8 @@ DEATHS: Mapping[str, Death] = {
     # until no create can land any more, a quarter of an hour (A24), longer than a test may wait.
     "created-but-not-bound": Death(Moment.BIND, done=False, attempts=2, rule="claim.lease_lost"),
     "bound-but-not-started": Death(Moment.BIND, done=True, rule="claim.taken_over"),
-    "started-but-not-parked": Death(Moment.PARK, done=False, rule="claim.taken_over"),
+    # The next worker may take this one over, or a controller settle what its runner has pushed.
+    "started-but-not-parked": Death(Moment.PARK, done=False),
     "parked-and-nobody-there": Death(Moment.PARK, done=True),
     "decided-but-not-committed": Death(Moment.END, done=False),
     "committed-but-nothing-delivered": Death(Moment.END, done=True),
