@@ -10,10 +10,12 @@ from deepline.testing import (
     CleanupContract,
     CrashDiagnosticsContract,
     DeadLettersContract,
+    DutiesContract,
     EngineContract,
     LanesContract,
     LaunchesContract,
     LivenessContract,
+    LivenessWorkContract,
     OutboxContract,
     ReceiptsContract,
     RecoveryContract,
@@ -62,6 +64,10 @@ class TestDeadLetters(DeadLettersContract):
     pass
 
 
+class TestDuties(DutiesContract):
+    pass
+
+
 class TestEngine(EngineContract):
     pass
 
@@ -75,6 +81,10 @@ class TestLaunches(LaunchesContract):
 
 
 class TestLiveness(LivenessContract):
+    pass
+
+
+class TestLivenessWork(LivenessWorkContract):
     pass
 
 

@@ -12,10 +12,12 @@ from deepline.testing import (
     CleanupContract,
     CrashDiagnosticsContract,
     DeadLettersContract,
+    DutiesContract,
     EngineContract,
     LanesContract,
     LaunchesContract,
     LivenessContract,
+    LivenessWorkContract,
     OutboxContract,
     ReceiptsContract,
     RecoveryContract,
@@ -65,6 +67,10 @@ class TestDeadLetters(DeadLettersContract):
     pass
 
 
+class TestDuties(DutiesContract):
+    pass
+
+
 class TestEngine(EngineContract):
     pass
 
@@ -78,6 +84,10 @@ class TestLaunches(LaunchesContract):
 
 
 class TestLiveness(LivenessContract):
+    pass
+
+
+class TestLivenessWork(LivenessWorkContract):
     pass
 
 

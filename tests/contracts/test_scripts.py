@@ -80,4 +80,7 @@ EXPECTED = [
     "signal: False",
     "signal: True",
     "signal: refused run_ended",
+    "unsettled: RecordedTerminal",
+    "verdict: VerdictRefused",
+    "verdict: VerdictStored",
 ]

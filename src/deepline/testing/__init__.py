@@ -21,12 +21,14 @@ from deepline.testing.cleanup import CleanupContract
 from deepline.testing.clock import ClockContract
 from deepline.testing.crash_diagnostics import CrashDiagnosticsContract
 from deepline.testing.dead_letters import DeadLettersContract
+from deepline.testing.duties import DutiesContract
 from deepline.testing.engine import EngineContract
 from deepline.testing.executor_tokens import ExecutorTokensContract, TokensSubject
 from deepline.testing.lanes import LanesContract
 from deepline.testing.launches import LaunchesContract
 from deepline.testing.ledger import LedgerContract, LedgerSubject
 from deepline.testing.liveness import LivenessContract
+from deepline.testing.liveness_work import LivenessWorkContract
 from deepline.testing.outbox import OutboxContract
 from deepline.testing.receipts import ReceiptsContract
 from deepline.testing.recovery import RecoveryContract
@@ -50,6 +52,7 @@ __all__ = [
     "ClockContract",
     "CrashDiagnosticsContract",
     "DeadLettersContract",
+    "DutiesContract",
     "EngineContract",
     "ExecutorTokensContract",
     "LanesContract",
@@ -57,6 +60,7 @@ __all__ = [
     "LedgerContract",
     "LedgerSubject",
     "LivenessContract",
+    "LivenessWorkContract",
     "OutboxContract",
     "ProviderSubject",
     "ReceiptsContract",

@@ -1,7 +1,12 @@
 """Steps of a random script beside the life of runs: beats, signals, facts, cleanup, rows."""
 
+import attrs
+
+from deepline.core.model.stale_runner import StaleRunner
+from deepline.core.model.suspension import DetachedSuspension
 from deepline.ports.cleanup import CleanupJob, JobAgain, JobDone
 from deepline.ports.liveness import BeatAccepted
+from deepline.ports.liveness_work import WorkQuery
 from deepline.ports.run_events import LiveEvent
 from deepline.ports.runs import RunFilter
 from deepline.ports.sheets import RowOutcome
@@ -22,6 +27,26 @@ async def _beat(stage: Stage) -> object:
 
 async def _liveness(stage: Stage) -> object:
     return await stage.stores.liveness.read(stage.key())
+
+
+async def _unsettled(stage: Stage) -> object:
+    query = WorkQuery(after={}, limit=stage.chance.randrange(1, 4), default_timeout=LEASE)
+    return (await stage.stores.liveness_work.find(query)).terminals
+
+
+async def _verdict(stage: Stage) -> object:
+    attempt = await stage.stores.attempts.read(stage.key())
+    if attempt is None or not isinstance(attempt.suspension, DetachedSuspension):
+        return NOTHING
+    runner = StaleRunner(
+        ref=attempt.ref,
+        release_id=None,
+        provider=attempt.suspension.sandbox_provider,
+        suspension=attempt.suspension,
+        liveness=attrs.evolve(attempt.liveness, identity=stage.pick(stage.beats)),
+    )
+    terminal, why = stage.terminal(), stage.why()
+    return await stage.stores.liveness_work.record_verdict(runner, terminal, why)
 
 
 async def _signal(stage: Stage) -> object:
@@ -204,6 +229,8 @@ async def _lanes(stage: Stage) -> object:
 VERBS_BESIDE: dict[str, Verb] = {
     "beat": Verb(4, _beat),
     "liveness": Verb(1, _liveness),
+    "unsettled": Verb(1, _unsettled),
+    "verdict": Verb(2, _verdict),
     "signal": Verb(4, _signal),
     "take": Verb(2, _take),
     "lease_facts": Verb(4, _lease_facts),

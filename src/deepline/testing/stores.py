@@ -13,10 +13,12 @@ from deepline.ports.capacity import Capacity
 from deepline.ports.cleanup import Cleanup
 from deepline.ports.crash_diagnostics import CrashDiagnostics
 from deepline.ports.dead_letters import DeadLetters
+from deepline.ports.duties import Duties
 from deepline.ports.engine import Engine
 from deepline.ports.lanes import Lanes
 from deepline.ports.launches import Launches
 from deepline.ports.liveness import LivenessStore
+from deepline.ports.liveness_work import LivenessWork
 from deepline.ports.outbox import Outbox
 from deepline.ports.receipts import Receipts
 from deepline.ports.recovery import Recovery
@@ -47,10 +49,12 @@ class Stores:
     cleanup: Cleanup
     crash_diagnostics: CrashDiagnostics
     dead_letters: DeadLetters
+    duties: Duties
     engine: Engine
     lanes: Lanes
     launches: Launches
     liveness: LivenessStore
+    liveness_work: LivenessWork
     outbox: Outbox
     receipts: Receipts
     recovery: Recovery

@@ -9,11 +9,13 @@ from deepline.adapters.memory.capacity import MemoryCapacity
 from deepline.adapters.memory.cleanup import MemoryCleanup
 from deepline.adapters.memory.crash_diagnostics import MemoryCrashDiagnostics
 from deepline.adapters.memory.dead_letters import MemoryDeadLetters
+from deepline.adapters.memory.duties import MemoryDuties
 from deepline.adapters.memory.engine import MemoryEngine
 from deepline.adapters.memory.faults import NO_FAULTS, Faults
 from deepline.adapters.memory.lanes import MemoryLanes
 from deepline.adapters.memory.launches import MemoryLaunches
 from deepline.adapters.memory.liveness import MemoryLiveness
+from deepline.adapters.memory.liveness_work import MemoryLivenessWork
 from deepline.adapters.memory.outbox import MemoryOutbox
 from deepline.adapters.memory.receipts import MemoryReceipts
 from deepline.adapters.memory.recovery import MemoryRecovery
@@ -37,10 +39,12 @@ class MemoryPorts:
     cleanup: MemoryCleanup
     crash_diagnostics: MemoryCrashDiagnostics
     dead_letters: MemoryDeadLetters
+    duties: MemoryDuties
     engine: MemoryEngine
     lanes: MemoryLanes
     launches: MemoryLaunches
     liveness: MemoryLiveness
+    liveness_work: MemoryLivenessWork
     outbox: MemoryOutbox
     receipts: MemoryReceipts
     recovery: MemoryRecovery
@@ -62,10 +66,12 @@ def open_ports(world: World, faults: Faults = NO_FAULTS) -> MemoryPorts:
         cleanup=MemoryCleanup(world, faults),
         crash_diagnostics=MemoryCrashDiagnostics(world, faults),
         dead_letters=MemoryDeadLetters(world, faults),
+        duties=MemoryDuties(world, faults),
         engine=MemoryEngine(world, faults),
         lanes=MemoryLanes(world, faults),
         launches=MemoryLaunches(world, faults),
         liveness=MemoryLiveness(world, faults),
+        liveness_work=MemoryLivenessWork(world, faults),
         outbox=MemoryOutbox(world, faults),
         receipts=MemoryReceipts(world, faults),
         recovery=MemoryRecovery(world, faults),

@@ -161,6 +161,14 @@ class OutboxLeaseRow:
     expires_at: datetime
 
 
+@attrs.frozen
+class DutyLeaseRow:
+    """Who does a duty, until when."""
+
+    owner: str
+    expires_at: datetime
+
+
 @attrs.define(kw_only=True)
 class SignalRow:
     """A stored signal and the wait that claimed it."""

@@ -21,6 +21,7 @@ from deepline.adapters.memory.rows import (
     AttemptRow,
     CleanupEventRow,
     CleanupJobRow,
+    DutyLeaseRow,
     LaneRow,
     LaunchRow,
     OperationRow,
@@ -97,6 +98,7 @@ class World:
     usage: dict[RunId, list[UsageRow]] = attrs.field(factory=dict)
     recoveries: dict[tuple[RunId, str], PreCodeRecovery] = attrs.field(factory=dict)
     api_keys: dict[str, ApiKey] = attrs.field(factory=dict)
+    duty_leases: dict[str, DutyLeaseRow] = attrs.field(factory=dict)
     queue: EngineQueue = attrs.field(init=False)
 
     _listeners: list[Listener] = attrs.field(factory=list)

@@ -14,9 +14,11 @@ from deepline.adapters.postgres.capacity import PostgresCapacity
 from deepline.adapters.postgres.cleanup import PostgresCleanup
 from deepline.adapters.postgres.crash_diagnostics import PostgresCrashDiagnostics
 from deepline.adapters.postgres.dead_letters import PostgresDeadLetters
+from deepline.adapters.postgres.duties import PostgresDuties
 from deepline.adapters.postgres.lanes import PostgresLanes
 from deepline.adapters.postgres.launches import Count, PostgresLaunches, count_nothing
 from deepline.adapters.postgres.liveness import PostgresLiveness
+from deepline.adapters.postgres.liveness_work import PostgresLivenessWork
 from deepline.adapters.postgres.migrate import DEFAULT_SCHEMA
 from deepline.adapters.postgres.outbox import PostgresOutbox
 from deepline.adapters.postgres.pool import ConnectionPool
@@ -41,6 +43,8 @@ class PostgresStore:
     attempts: PostgresAttempts
     terminals: PostgresTerminals
     liveness: PostgresLiveness
+    liveness_work: PostgresLivenessWork
+    duties: PostgresDuties
     signals: PostgresSignals
     outbox: PostgresOutbox
     cleanup: PostgresCleanup
@@ -87,6 +91,8 @@ async def open_store(
                 attempts=PostgresAttempts(steps, bounds, engine.remember_org_limit),
                 terminals=PostgresTerminals(steps),
                 liveness=PostgresLiveness(steps),
+                liveness_work=PostgresLivenessWork(steps),
+                duties=PostgresDuties(steps),
                 signals=PostgresSignals(steps),
                 outbox=PostgresOutbox(steps),
                 cleanup=PostgresCleanup(steps),
