@@ -334,6 +334,17 @@ ENDED = [
         "2 min 5 s before that",
     ),
     (
+        "lost_by_proof",
+        ended(
+            RunStatus.FAILED,
+            "sweep.lost",
+            heartbeat_age_ms=125_000,
+            provider="modal",
+            stage="sandbox_not_found",
+        ),
+        "modal said that it runs no more (sandbox_not_found)",
+    ),
+    (
         "ceiling",
         ended(RunStatus.FAILED, "arbitration.ceiling", ceiling_at="2026-03-01T13:00:00Z"),
         "by 2026-03-01T13:00:00Z",
@@ -613,6 +624,18 @@ def test_situations_are_many_and_distinct() -> None:
             "lost",
             "it never beat",
             id="lost-without-beat",
+        ),
+        pytest.param(
+            ended(RunStatus.FAILED, "sweep.lost"),
+            "lost_by_proof",
+            "it never beat, and its provider said that it runs no more.",
+            id="lost-by-proof-without-evidence",
+        ),
+        pytest.param(
+            ended(RunStatus.FAILED, "sweep.inspected_result"),
+            "failed_by_play",
+            "its play failed",
+            id="failed-by-a-result-that-the-sweep-found",
         ),
         pytest.param(
             ended(RunStatus.FAILED, "arbitration.ceiling"),

@@ -54,11 +54,26 @@ def _cause(view: View) -> str:
     return "" if reason is None else f": {reason}"
 
 
-def _lost(view: View) -> str:
+def _silence(view: View) -> str:
     age = number_of(view.why.evidence, "heartbeat_age_ms")
-    silence = (
+    return (
         "it never beat" if age is None else f"its last heartbeat was {span(_ms(age))} before that"
     )
+
+
+def _lost_by_proof(view: View) -> str:
+    provider = text_of(view.why.evidence, "provider") or "its provider"
+    stage = text_of(view.why.evidence, "stage")
+    said = "" if stage is None else f" ({stage})"
+    return (
+        f"The run failed because its runner vanished without a result: {_silence(view)}, and "
+        f"{provider} said that it runs no more{said}. It was not retried, since the play may have "
+        "acted on the outside already."
+    )
+
+
+def _lost(view: View) -> str:
+    silence = _silence(view)
     return (
         f"The run failed because its runner vanished without a result: {silence}, the silence was "
         "confirmed, and the sandbox could not be alive. It was not retried, since the play may "
@@ -88,7 +103,7 @@ ENDED = (
     ),
     Situation(
         name="completed_inspected",
-        applies=_completed("arbitration.inspected_result"),
+        applies=_completed("arbitration.inspected_result", "sweep.inspected_result"),
         sentence=always(
             "The run completed: its runner fell silent, but the result was found in its sandbox."
         ),
@@ -111,8 +126,14 @@ ENDED = (
     ),
     Situation(
         name="lost",
-        applies=_failed("arbitration.lost", "sweep."),
+        applies=_failed("arbitration.lost"),
         sentence=_lost,
+        following=_RUN_AGAIN,
+    ),
+    Situation(
+        name="lost_by_proof",
+        applies=_failed("sweep.lost"),
+        sentence=_lost_by_proof,
         following=_RUN_AGAIN,
     ),
     Situation(
@@ -162,7 +183,7 @@ ENDED = (
     ),
     Situation(
         name="failed_by_play",
-        applies=_failed("terminal.", "arbitration.", "recovery.", "runner."),
+        applies=_failed("terminal.", "arbitration.", "recovery.", "runner.", "sweep."),
         sentence=lambda view: f"The run failed because its play failed{_code(view)}.",
         following=always("nothing by itself: the error is in the run's result"),
     ),

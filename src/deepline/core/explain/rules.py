@@ -100,6 +100,8 @@ MEANING = {
     "stranded.spawned_again": "the engine had no task for the run, so it got one",
     "stranded.unreadable_ceiling": "the engine lost the run and nothing came within its limit",
     "stranded.unstarted": "the engine lost the run before its play had started",
+    "sweep.inspected_result": "the runner fell silent, and its result was found in its sandbox",
+    "sweep.lost": "the runner fell silent, and its sandbox is gone without a result",
     "terminal.completed": "the play returned its result",
     "terminal.crash_contained": "the play's process died without a result",
     "terminal.failed": "the play failed",
