@@ -2,19 +2,48 @@
 
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from deepline.adapters.local import LocalProvider
+from deepline.adapters.local import Isolation, LocalProvider
 from deepline.cli.failures import CommandFailed
 from deepline.cli.home import Home, kept
+from deepline.cli.settings.parts import ProcessSettings
 from deepline.cli.settings.worker import WorkerRole
 from deepline.ports.sandbox_provider import SandboxProvider
+
+_HERE = ("local",)
+"""The providers that this release has."""
+
+
+class ProvidingRole(Protocol):
+    """A role that has to do with sandboxes."""
+
+    @property
+    def providers(self) -> Sequence[str]:
+        """The providers it names."""
+        ...
+
+    @property
+    def process(self) -> ProcessSettings:
+        """The process it is."""
+        ...
+
+    @property
+    def sandboxes(self) -> Path:
+        """The directory of this machine's local sandboxes."""
+        ...
+
+    @property
+    def isolation(self) -> Isolation:
+        """How far local sandboxes are kept from this machine."""
+        ...
 
 
 def check_providers(role: WorkerRole) -> None:
     """Raise `CommandFailed` for a provider that this release has not."""
-    unknown = [name for name in role.providers if name != "local"]
+    unknown = [name for name in role.providers if name not in _HERE]
     if unknown:
         raise CommandFailed(
             f"this release has no sandbox provider {', '.join(unknown)}; "
@@ -22,12 +51,12 @@ def check_providers(role: WorkerRole) -> None:
         )
 
 
-def make_providers(role: WorkerRole) -> Mapping[str, SandboxProvider]:
-    """One provider per name, all of them checked before. Makes this machine's directory."""
-    return {name: _local(role) for name in role.providers}
+def make_providers(role: ProvidingRole) -> Mapping[str, SandboxProvider]:
+    """Those of the role's providers that this release has. Makes this machine's directory."""
+    return {name: _local(role) for name in role.providers if name in _HERE}
 
 
-def _local(role: WorkerRole) -> LocalProvider:
+def _local(role: ProvidingRole) -> LocalProvider:
     home = Home(role.process.home)
     home.prepare()
     return LocalProvider(

@@ -56,6 +56,29 @@ KNOWN: Sequence[Family] = (
         scheduler=True,
     ),
     Family(
+        name="deepline_sweep_outcomes_total",
+        text="What passes of the liveness sweep came to, by the names of their report.",
+        labels=("outcome",),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_sweep_blind_passes_total",
+        text="Passes in which a provider had something due and answered nothing.",
+        labels=("provider",),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_sweep_passes_failed_total",
+        text="Passes of the liveness sweep that failed or were given up.",
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_sweep_pass_seconds",
+        text="How long passes of the liveness sweep took.",
+        scheduler=True,
+        buckets=SECONDS,
+    ),
+    Family(
         name="deepline_dispatch_requests_dropped_total",
         text="Immediate deliveries left to the projector because too many waited.",
         scheduler=True,

@@ -1,10 +1,13 @@
-"""A controller process: duties that belong to no lane (C02 role b, C26).
+"""A controller process: duties that belong to no lane (C02 role b, C26, C35, C37, C43).
 
-The outbox projector delivers what nobody delivered at once, and what no worker ends is ended here
-(C35, C37). Any number of controllers may run: what each works on is leased or fenced.
+The outbox projector delivers what nobody delivered at once; runs that no worker ends are ended; the
+sweep looks after silent runners. Any number of controllers may run: what each works on is leased or
+fenced, and one of them at a time sweeps.
 """
 
 import random
+from collections.abc import Sequence
+from functools import partial
 
 import attrs
 import trio
@@ -13,18 +16,25 @@ from deepline.adapters.http.executor_tokens import TokenCredentials
 from deepline.adapters.http.ledger import HttpLedger
 from deepline.adapters.http.limited_client import LimitedClient
 from deepline.adapters.telemetry import SchedulerLabels
+from deepline.adapters.telemetry.controller_series import ControllerSeries, ControllerSnapshot
 from deepline.cli.health_endpoint import Health, listening_on, serve_health
 from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import Observed, observed_process, snapshot_of
 from deepline.cli.opened_store import CHANNEL, check_schema, opened_store
 from deepline.cli.outside import Outside
+from deepline.cli.providers import make_providers
+from deepline.cli.roles.controller_duties import make_recovery, make_sweep
 from deepline.cli.settings.controller import ControllerRole
-from deepline.runtime.controller_role import ControllerPorts, Controllers, ControllerSettings
+from deepline.core.sweep import SweepMode
+from deepline.runtime.controller_role import Controllers
 from deepline.runtime.dispatcher import Dispatcher
+from deepline.runtime.duty import DutyHolder
 from deepline.runtime.outbox_projector import RUNS_PER_WAVE, OutboxProjector
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import keep_running
+from deepline.runtime.sweep import LivenessSweep
 
+SWEEP_DUTY = "sweep"
 _WAVE_MARGIN_S = 60.0
 
 
@@ -35,9 +45,14 @@ class Controller:
     role: ControllerRole
     name: str
     projector: OutboxProjector
-    recovery: Controllers
     seen: Observed
     chance: random.Random
+    recovery: Controllers
+    sweep: LivenessSweep | None
+    """`None` when it is switched off."""
+    duty: DutyHolder
+    inspected: Sequence[str]
+    """The providers whose sandboxes can be looked at from here."""
     last_turn_at: float | None = None
     """Trio time at which the projector last began a wave or failed to."""
 
@@ -46,10 +61,18 @@ class Controller:
     ) -> None:
         """Serve until `stop` is requested; what is in hand ends within the drain limit."""
         telemetry = self.seen.telemetry
-        telemetry.info(CHANNEL, "controller_started", controllerName=self.name)
+        telemetry.info(
+            CHANNEL,
+            "controller_started",
+            controllerName=self.name,
+            livenessSweep=self.role.sweep_mode.value,
+            inspectedProviders=list(self.inspected),
+        )
         async with trio.open_nursery() as duties:
             duties.start_soon(self._project, stop)
             duties.start_soon(self.recovery.serve, stop)
+            if self.sweep is not None:
+                duties.start_soon(self._sweep, self.sweep, stop)
             task_status.started()
             await stop.wait()
             drain_s = self.role.limits.drain.total_seconds()
@@ -68,6 +91,25 @@ class Controller:
             "outbox projector", waves, telemetry=self.seen.telemetry, chance=self.chance
         )
 
+    async def _sweep(self, sweep: LivenessSweep, stop: Stop) -> None:
+        await keep_running(
+            "liveness sweep",
+            partial(self.duty.run, stop, partial(sweep.run, stop)),
+            telemetry=self.seen.telemetry,
+            chance=self.chance,
+        )
+
+    def snapshot(self) -> ControllerSnapshot:
+        """What the metrics show; from memory alone."""
+        if self.sweep is None:
+            return ControllerSnapshot(duties={})
+        succeeded = self.sweep.last_success_at
+        return ControllerSnapshot(
+            duties={self.duty.duty: self.duty.is_held},
+            sweep_succeeded_at_s=None if succeeded is None else succeeded.timestamp(),
+            blind={name: name in self.sweep.blind_providers for name in self.inspected},
+        )
+
     def health(self) -> Health:
         """Alive while waves are tried, ready while the store answers them."""
         now = trio.current_time()
@@ -82,13 +124,13 @@ class Controller:
 
 
 def make_controller(role: ControllerRole, name: str, outside: Outside) -> Controller:
-    """Wire a controller over an open store."""
+    """Wire a controller over an open store, and show its series among the process's metrics."""
     credentials = TokenCredentials(
         internal_token=role.internal_token, front_door_bypass=role.front_door_bypass
     )
-    seen, outbox = outside.seen, outside.store.ports.outbox
+    seen, ports = outside.seen, outside.store.ports
     dispatcher = Dispatcher(
-        outbox=outbox,
+        outbox=ports.outbox,
         ledger=HttpLedger(outside.client, credentials),
         clock=seen.clock,
         telemetry=seen.telemetry,
@@ -96,47 +138,32 @@ def make_controller(role: ControllerRole, name: str, outside: Outside) -> Contro
         owner=name,
     )
     projector = OutboxProjector(
-        outbox=outbox,
+        outbox=ports.outbox,
         dispatcher=dispatcher,
         telemetry=seen.telemetry,
         limits=role.limits,
     )
-    return Controller(
+    providers = make_providers(role)
+    is_swept = role.sweep_mode is not SweepMode.OFF
+    controller = Controller(
         role=role,
         name=name,
         projector=projector,
-        recovery=make_recovery(role, name, outside),
         seen=seen,
         chance=outside.chance,
-    )
-
-
-def make_recovery(role: ControllerRole, name: str, outside: Outside) -> Controllers:
-    """Wire the duties toward runs that no worker ends."""
-    ports, seen = outside.store.ports, outside.seen
-    credentials = TokenCredentials(
-        internal_token=role.internal_token, front_door_bypass=role.front_door_bypass
-    )
-    return Controllers(
-        ports=ControllerPorts(
-            recovery=ports.recovery,
-            attempts=ports.attempts,
-            terminals=ports.terminals,
-            launches=ports.launches,
-            admission=ports.admission,
-            sheets=ports.sheets,
-            receipts=ports.receipts,
-            usage=ports.usage,
-            outbox=ports.outbox,
+        recovery=make_recovery(role, name, outside),
+        sweep=make_sweep(role, outside, dispatcher, providers) if is_swept else None,
+        duty=DutyHolder(
+            duties=ports.duties,
+            duty=SWEEP_DUTY,
+            owner=name,
             telemetry=seen.telemetry,
-            clock=seen.clock,
-            ledger=HttpLedger(outside.client, credentials),
+            lease=role.duty_lease,
         ),
-        settings=ControllerSettings(
-            name=name, limits=role.limits, production=role.process.production
-        ),
-        chance=outside.chance,
+        inspected=tuple(providers),
     )
+    seen.metrics.registry.register(ControllerSeries(controller.snapshot))
+    return controller
 
 
 async def serve_controller(

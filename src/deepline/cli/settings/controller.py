@@ -1,10 +1,14 @@
 """What a controller must know before it starts."""
 
 from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
 
 import attrs
 
+from deepline.adapters.local import Isolation
 from deepline.cli.settings.parts import (
+    SECOND,
     ProcessSettings,
     StoreSettings,
     masked,
@@ -13,13 +17,17 @@ from deepline.cli.settings.parts import (
     read_store,
 )
 from deepline.cli.settings.reading import Reader
+from deepline.cli.settings.sweep import read_sweep
 from deepline.cli.settings.worker import base_name
+from deepline.core import environment, placement
 from deepline.core.limits import Limits
+from deepline.core.sweep import SweepMode, SweepSettings
+from deepline.runtime.duty import LEASE
 
 
 @attrs.frozen(kw_only=True)
 class ControllerRole:
-    """One controller process."""
+    """One controller process. `providers` are those of its backend, whether it can look or not."""
 
     process: ProcessSettings
     store: StoreSettings
@@ -27,18 +35,35 @@ class ControllerRole:
     internal_token: str = attrs.field(repr=masked)
     front_door_bypass: str | None = attrs.field(default=None, repr=masked)
     name: str
+    providers: tuple[str, ...] = ()
+    isolation: Isolation = Isolation.PREFER
+    sweep_mode: SweepMode = SweepMode.OBSERVE
+    sweep: SweepSettings = attrs.field(factory=SweepSettings)
+    duty_lease: timedelta = LEASE
+
+    @property
+    def sandboxes(self) -> Path:
+        """The directory of this machine's local sandboxes."""
+        return self.process.home / "sandboxes"
 
 
 def read_controller(values: Mapping[str, str]) -> ControllerRole:
     """Read everything a controller needs. Raises `SettingsRefused`, naming all that is wrong."""
     reader = Reader(values)
+    limits = read_limits(reader)
+    backend = environment.configured_backend(values)
     role = ControllerRole(
         process=read_process(reader),
         store=read_store(reader),
-        limits=read_limits(reader),
+        limits=limits,
         internal_token=reader.required("DEEPLINE_INTERNAL_TOKEN"),
         front_door_bypass=reader.text("DEEPLINE_FRONT_DOOR_BYPASS_SECRET"),
         name=base_name(reader),
+        providers=environment.sandbox_providers(backend, placement.POLICIES),
+        isolation=reader.choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER),
+        sweep_mode=reader.choice("DEEPLINE_LIVENESS_SWEEP", SweepMode.OBSERVE),
+        sweep=read_sweep(reader, limits.overdue_interval),
+        duty_lease=reader.length("DEEPLINE_DUTY_LEASE_SECONDS", LEASE, unit=SECOND),
     )
     reader.check()
     return role

@@ -117,6 +117,11 @@ def read_limits(reader: Reader) -> Limits:
         outbox_lease=length("DEEPLINE_OUTBOX_LEASE_SECONDS", base.outbox_lease, unit=SECOND),
         cleanup_lease=length("DEEPLINE_CLEANUP_LEASE_SECONDS", base.cleanup_lease, unit=SECOND),
         cleanup_poll=length("DEEPLINE_CLEANUP_POLL_SECONDS", base.cleanup_poll, unit=SECOND),
+        overdue_interval=length(
+            "ABSURD_OVERDUE_DETACHED_RUNNER_RECOVERY_INTERVAL_MS",
+            base.overdue_interval,
+            unit=MILLISECOND,
+        ),
         drain=length("DEEPLINE_DRAIN_SECONDS", base.drain, unit=SECOND),
         detached_ceiling=length(
             "DEEPLINE_DETACHED_CEILING_SECONDS", base.detached_ceiling, unit=SECOND

@@ -1,6 +1,7 @@
 """The sweep as a controller: a pass every interval, reported, whatever became of it (C43)."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 import attrs
 import trio
@@ -22,8 +23,8 @@ class LivenessSweep:
     """Sweeps until stopped. `begin` makes a sweep over the nurseries of reads and of writes."""
 
     begin: Callable[[trio.Nursery, trio.Nursery], Sweeping]
-    last_success_at: float | None = attrs.field(init=False, default=None)
-    """Trio time at which a pass last ended by itself."""
+    last_success_at: datetime | None = attrs.field(init=False, default=None)
+    """When a pass last ended by itself, by this process's clock."""
     blind_providers: Sequence[str] = attrs.field(init=False, default=())
     """Those that the last such pass found blind."""
 
@@ -52,7 +53,7 @@ class LivenessSweep:
                 _failed(telemetry, text_of(error))
                 return
             telemetry.observe("sweep_pass_s", trio.current_time() - began)
-            self.last_success_at = trio.current_time()
+            self.last_success_at = sweeping.ports.clock.now()
             self.blind_providers = outcome.blind_providers
             emit(telemetry, pass_report(outcome, sweeping.mode))
             _count(telemetry, outcome)
@@ -70,4 +71,4 @@ def _count(telemetry: Telemetry, outcome: SweepOutcome) -> None:
         if amount := outcome.of(counter):
             telemetry.count("sweep_outcomes", amount, outcome=counter.value)
     for provider in outcome.blind_providers:
-        telemetry.count("sweep_blind", provider=provider)
+        telemetry.count("sweep_blind_passes", provider=provider)
