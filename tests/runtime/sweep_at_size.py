@@ -77,7 +77,7 @@ def report(world: SweepWorld, took_s: float) -> None:
         == 0
     )
     print(  # noqa: T201 - it is a program
-        f"ok: {len(passes)} passes over {sum(RUNS.values())} runs took {took_s:.1f} s of real time; "
+        f"ok: {len(passes)} passes over {sum(RUNS.values())} runs took {took_s:.1f} s; "
         f"the longest {max(passes):.1f} s of its own; {memory_mib:.0f} MiB at most"
     )
 
