@@ -133,7 +133,7 @@ async def test_a_sandbox_removed_behind_our_back_ends_its_run(
         async with serving(partial(serve_controller, read_controller(values))):
             await until_status(bench, "failed")
             await ask_until(f"http://127.0.0.1:{port}/readyz", 200)
-            await until_shown(port, 'outcome="settled"} 1.0')
+            await until_shown(port, 'deepline_sweep_outcomes_total{outcome="settled"')
             shown = (await ask(f"http://127.0.0.1:{port}/metrics")).body
         assert await bench.row("select why ->> 'rule' from deepline.runs") == "sweep.lost"
         assert await bench.engine_state() == "cancelled"

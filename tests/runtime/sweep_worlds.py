@@ -60,8 +60,8 @@ class ScriptedProvider:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            with trio.CancelScope(shield=self.ignores_cancellation):
-                await trio.sleep(self.takes_s)
+            with trio.move_on_after(self.takes_s, shield=self.ignores_cancellation):
+                await trio.sleep_forever()
         finally:
             self.at_once -= 1
         if isinstance(self.answer, Exception):
