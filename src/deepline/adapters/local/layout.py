@@ -174,9 +174,10 @@ class Root:
         return trial
 
     def homes(self) -> Iterator[Home]:
-        """All sandboxes of the organisation."""
-        for directory in sorted((self.path / self.org).iterdir()):
-            yield Home(directory)
+        """All sandboxes of the organisation; none where it has not made any yet."""
+        with contextlib.suppress(FileNotFoundError):
+            for directory in sorted((self.path / self.org).iterdir()):
+                yield Home(directory)
 
     def discard(self, home: Home) -> None:
         """Take the sandbox away in one step, then free what it holds."""
