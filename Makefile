@@ -58,7 +58,8 @@ soak: venv ## the long tests, again and again for SOAK_MINUTES (30)
 	@end=$$((SECONDS + 60 * $${SOAK_MINUTES:-30})); round=0; \
 	while ((SECONDS < end)); do \
 	    round=$$((round + 1)); echo "soak: round $$round"; \
-	    $(py) -m pytest --quiet -m 'slow or processes' --hypothesis-seed=$$RANDOM $(ARGS); \
+	    DEEPLINE_CHAOS_SEED=$$RANDOM $(py) -m pytest --quiet -m 'slow or processes' \
+	        --hypothesis-seed=$$RANDOM $(ARGS); \
 	done
 
 lock: ## resolve requirements/ again from pyproject.toml (needs uv)

@@ -144,6 +144,7 @@ def test_lease_and_ceiling_are_independent() -> None:
             "DEEPLINE_OUTBOX_LEASE_SECONDS": "20",
             "DEEPLINE_CLEANUP_LEASE_SECONDS": "40",
             "DEEPLINE_CLEANUP_POLL_SECONDS": "2",
+            "DEEPLINE_CREATE_MAY_LAND_SECONDS": "60",
         }
     )
 
@@ -153,6 +154,7 @@ def test_lease_and_ceiling_are_independent() -> None:
     assert role.limits.outbox_lease == timedelta(seconds=20)
     assert role.limits.cleanup_lease == timedelta(seconds=40)
     assert role.limits.cleanup_poll == timedelta(seconds=2)
+    assert role.limits.create_may_land == timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(

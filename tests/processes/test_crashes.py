@@ -2,15 +2,20 @@
 
 import csv
 import io
+import json
+import os
 import random
+import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from deepline.core.model.identity import RunId
-from tests.support.fleet import Fleet, rows
+from tests.support.fleet import Fleet, rows, short
+from tests.support.remnants import descendants
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 ROWS = 30
@@ -58,6 +63,24 @@ def test_a_crash_at_a_random_moment(
     for run_id in run_ids:
         assert_done_once(fleet, run_id)
         assert rows_of_sheet(fleet, run_id, tmp_path) == list(range(ROWS))
+
+
+def test_a_sandbox_that_is_killed_is_missed(fleet: Fleet) -> None:
+    """A play whose whole sandbox dies ends as lost, with the proof named, and is not repeated."""
+    [run_id] = fleet.submit(short(1, pause_s=60))
+    fleet.truth.wait_for(lambda: fleet.witness.count(run_id, "started") == 1, "it does not start")
+    [sandbox] = fleet.sandboxes()
+    supervisor = json.loads((sandbox / "run" / "pid.json").read_text())["pid"]
+    for pid in (supervisor, *descendants(supervisor)):
+        with suppress(ProcessLookupError):  # it may have died with its parent
+            os.kill(pid, signal.SIGKILL)
+    fleet.truth.wait_ended([run_id])
+
+    fleet.assert_sound()
+    assert fleet.truth.result(run_id)["error"].startswith("RUNTIME_RUNNER_LOST:")
+    assert fleet.api.explain(run_id)["situation"] == "lost"
+    assert fleet.truth.attempts(run_id) == 1
+    assert fleet.witness.words(run_id) == {"started": 1}
 
 
 def assert_done_once(fleet: Fleet, run_id: RunId) -> None:

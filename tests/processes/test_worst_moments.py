@@ -30,8 +30,9 @@ class Death:
 DEATHS: Mapping[str, Death] = {
     "while-claiming": Death(Moment.CLAIM, done=False),
     "claimed-and-nothing-more": Death(Moment.CLAIM, done=True, attempts=2, rule="claim.lease_lost"),
-    # A death between reserving and creating is not among them: what was reserved is looked for
-    # until no create can land any more, a quarter of an hour (A24), longer than a test may wait.
+    "reserved-but-nothing-created": Death(
+        Moment.RESERVE, done=True, attempts=2, rule="claim.lease_lost"
+    ),
     "created-but-not-bound": Death(Moment.BIND, done=False, attempts=2, rule="claim.lease_lost"),
     "bound-but-not-started": Death(Moment.BIND, done=True, rule="claim.taken_over"),
     # The next worker may take this one over, or a controller settle what its runner has pushed.

@@ -47,6 +47,12 @@ def nothing_left(directory: Path) -> bool:
     return False
 
 
+def descendants(pid: int) -> Sequence[int]:
+    """Every process that a process started, and those that they started."""
+    children = (Path("/proc") / str(pid) / "task" / str(pid) / "children").read_text().split()
+    return [below for child in map(int, children) for below in (child, *descendants(child))]
+
+
 def described(pids: Sequence[int]) -> Sequence[str]:
     """What the processes are, for a message."""
     return [f"{pid}: {_read(pid, 'cmdline').replace(bytes(1), b' ')[:200]!r}" for pid in pids]

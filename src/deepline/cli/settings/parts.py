@@ -122,6 +122,9 @@ def read_limits(reader: Reader) -> Limits:
             base.overdue_interval,
             unit=MILLISECOND,
         ),
+        create_may_land=length(
+            "DEEPLINE_CREATE_MAY_LAND_SECONDS", base.create_may_land, unit=SECOND
+        ),
         drain=length("DEEPLINE_DRAIN_SECONDS", base.drain, unit=SECOND),
         detached_ceiling=length(
             "DEEPLINE_DETACHED_CEILING_SECONDS", base.detached_ceiling, unit=SECOND
