@@ -145,6 +145,18 @@ def test_a_sandbox_nobody_saw_is_looked_for_again(owed_for: timedelta, delay: ti
     assert (decision.delay, decision.failed) == (delay, False)
 
 
+@pytest.mark.parametrize("seen", [Seen.DELETED, Seen.GONE_WITH_ACCEPTANCE])
+def test_the_name_of_an_unanswered_create_is_watched(seen: Seen) -> None:
+    """Deleting what came of it frees its name, and another try of it may still land (C48)."""
+    facts = attrs.evolve(FRESH, seen=seen, unrecorded=True, owed_for=timedelta(seconds=8))
+
+    decision = rule.after_delete(facts, NOW, PACE)
+    later = attrs.evolve(facts, owed_for=PACE.create_may_land)
+
+    assert isinstance(decision, Again)
+    assert isinstance(rule.after_delete(later, NOW, PACE), Done)
+
+
 def test_the_words_of_a_provider_are_kept() -> None:
     """A pending delete tells its code; one without a code has a name of its own."""
     named = rule.after_delete(attrs.evolve(FRESH, seen=Seen.PENDING, code="busy"), NOW, PACE)

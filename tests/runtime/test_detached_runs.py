@@ -212,7 +212,7 @@ async def test_a_create_that_lands_late_is_found(autojump_clock: trio.testing.Mo
         fails.errors.clear()
         await world.provider.create(row.operation, Resources())
         await world.until_clean()
-        await trio.sleep(60)
+        await trio.sleep(world.limits.create_may_land.total_seconds())
         stop.request()
 
     assert [job.done_at is not None for job in world.world.cleanup_jobs.values()] == [True]

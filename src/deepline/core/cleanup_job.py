@@ -43,7 +43,8 @@ class DeleteFacts:
 
     `accepted_before` is when the stored acceptance was given; `accepted_now` says that this call
     was accepted. `routing_domain` is the real owner when misrouted. `owed_for` is how long the
-    deletion has been owed, which matters for a create whose sandbox nobody has seen.
+    deletion has been owed, and `unrecorded` that nobody wrote down which sandbox came of the
+    operation: then a create of it whose answer was lost may still land.
     """
 
     seen: Seen
@@ -54,6 +55,7 @@ class DeleteFacts:
     detail: str | None = None
     routing_domain: str | None = None
     owed_for: timedelta = timedelta(0)
+    unrecorded: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -112,7 +114,8 @@ def starts_delete(accepted_before: datetime | None) -> bool:
 def after_delete(facts: DeleteFacts, now: datetime, pace: Pace) -> CleanupDecision:
     """Decide what becomes of the job. Total over every `Seen`."""
     if facts.seen in {Seen.DELETED, Seen.GONE_WITH_ACCEPTANCE}:
-        return _done(facts, now)
+        # Deleting one sandbox of an unanswered create frees its name for another try of it.
+        return _not_yet_found(facts, now, pace) if facts.unrecorded else _done(facts, now)
     if facts.seen is Seen.MISROUTED:
         event = Event(kind=MISROUTED, fields={"routingDomain": facts.routing_domain})
         return Again(

@@ -217,6 +217,7 @@ def facts_of(
             seen=seen,
             failure_count=job.failure_count,
             owed_for=job.age,
+            unrecorded=job.sandbox_id is None,
             accepted_before=accepted_before,
             **more,  # type: ignore[arg-type]  # each case below names fields of DeleteFacts
         )
