@@ -11,15 +11,15 @@ import attrs
 
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
+from deepline.core.model.suspension import DetachedSuspension
 from deepline.simulation.attached import Play
+from deepline.simulation.clock import seconds_of
 from deepline.simulation.observer import Observer
 from deepline.simulation.processes import Process
 from deepline.simulation.sandboxes import Site
 from deepline.simulation.stage import Stage
 
 LOOK_EVERY_S = 2.0
-CLAIM_LOST = "claim lost"
-"""What the engine says of an attempt whose lease ended."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -64,8 +64,6 @@ class Healing:
             run = world.runs.get(RunId(play.run_id))
             if run is None:
                 yield "L01", f"{play.run_id} was never submitted"
-            elif self._is_stranded(run.task_id):
-                self.stage.history.reached.add("stranded")
             elif not run.ended:
                 yield self._unended(play.run_id, run.status, run.attempt)
             elif run.task_id is not None and world.queue.tasks[run.task_id].open:
@@ -79,20 +77,18 @@ class Healing:
             if sandbox.delete_accepted_at is None and run is not None and run.ended:
                 yield "L06", f"{sandbox.ref.sandbox_id} of {sandbox.operation.run_id} still lives"
 
-    def _is_stranded(self, task_id: str | None) -> bool:
-        """Did the last finaliser's claim get lost, so that no process here may end the run?
-
-        Ending it is a reconciler's duty, which the simulated controllers do not have.
-        """
-        task = self.stage.world.queue.tasks.get(task_id or "")
-        return task is not None and task.state == "failed" and task.current.failure == CLAIM_LOST
-
     def _unended(self, run_id: str, status: RunStatus, attempt: int) -> tuple[str, str]:
         run = self.stage.world.runs[RunId(run_id)]
         row = self.stage.world.newest_attempt(run)
         task = self.stage.world.queue.tasks.get(run.task_id or "")
         if task is None or not task.open:
             return "L08", f"{run_id} is {status.value} and has no open task"
+        bound = None if row is None else row.suspension
         if row is not None and row.runner_terminal is not None:
             return "L02", f"the terminal of {run_id}#{attempt} is stored and {run_id} has not ended"
+        if (
+            isinstance(bound, DetachedSuspension)
+            and seconds_of(bound.ceiling_at) < self.stage.now_s
+        ):
+            return "I09", f"{run_id}#{attempt} is past its ceiling and has not ended"
         return "L01", f"{run_id}#{attempt} is {status.value} and has not ended"

@@ -6,12 +6,12 @@ are compared to see that a seed says the same each time.
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import attrs
 
 
-@attrs.frozen(slots=True)
-class Event:
+class Event(NamedTuple):
     """One thing that happened.
 
     `at_s` is virtual time. `actor` is a process such as `w1.2` (its second life), a runner, a

@@ -20,7 +20,11 @@ from deepline.simulation.simulate import WorldOptions, simulate
 
 @attrs.frozen(kw_only=True)
 class KeptSeed:
-    """One seed worth running again. `broke` is the rule it broke, `story` what was wrong."""
+    """One seed worth running again. `broke` is the rule it broke, `story` what was wrong.
+
+    `planted` names the planted bug that puts the mistake back, so that one can see the seed still
+    say what it is kept for.
+    """
 
     seed: int
     broke: str
@@ -28,6 +32,7 @@ class KeptSeed:
     only: tuple[str, ...] | None = None
     left_out: tuple[str, ...] = ()
     strategy: Strategy | None = None
+    planted: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -41,11 +46,12 @@ class KeptSeed:
             only=None if only is None else tuple(cast("list[str]", only)),
             left_out=tuple(cast("list[str]", left_out or [])),
             strategy=None if strategy is None else Strategy(str(strategy)),
+            planted=cast("str | None", fields.get("planted")),
         )
 
     def write(self, path: Path) -> None:
         """Write it to a file."""
-        fields = {name: value for name, value in attrs.asdict(self).items() if value}
+        fields = {name: value for name, value in attrs.asdict(self).items() if value is not None}
         path.write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
     def replay(self, options: WorldOptions) -> History:

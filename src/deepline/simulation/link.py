@@ -35,7 +35,12 @@ READS = frozenset(
         "attempts.recovery",
         "cleanup.acceptance",
         "engine.next_due",
+        "launches.read",
         "liveness.read",
+        "recovery.overdue",
+        "recovery.stranded",
+        "recovery.unreadable",
+        "recovery.unsettled",
         "sheets.namespaces",
         "sheets.settled",
         "terminals.status",
@@ -152,11 +157,11 @@ class Link:
         raise _error_of("lost", outside, reads=True)
 
     def _is_silent(self, *, sent: bool) -> bool:
-        """Whether nothing may come of a call any more, as things stand now."""
+        """Can nothing come of a call any more, as things stand now?"""
         return self.stage.is_over or (self.life.dead and not sent)
 
     async def _travel(self, operation: str, outside: str) -> bool:
-        """Let the call suffer what the mixture holds for it; True when it is sent for good."""
+        """Let the call suffer what the mixture holds; True when it is on its way for good."""
         stage = self.stage
         mixture = stage.mixture
         if not mixture.strikes_calls and not mixture.latency_s:
@@ -197,6 +202,8 @@ class Link:
     ) -> bool:
         stage, life = self.stage, self.life
         if kind == "crash" and not life.mortal:
+            return False
+        if kind == "denied" and outside != TOKENS:
             return False
         if not stage.strikes(name):
             return False

@@ -13,10 +13,11 @@ from deepline.core.limits import Limits
 from deepline.simulation.dice import UNIT, Dice
 from deepline.simulation.scheduling import Strategy
 
-BEFORE = ("lost", "refused", "unanswered", "slow", "stuck", "crash")
-"""What may happen to a call on its way: it never arrives (three answers), late, or its maker dies.
+BEFORE = ("lost", "refused", "unanswered", "denied", "slow", "stuck", "crash")
+"""What may happen to a call on its way: it never arrives (four answers), late, or its maker dies.
 
-`stuck` arrives late though its maker has given up on it meanwhile.
+`denied` befalls requests for tokens alone. `stuck` arrives late though its maker has given up on it
+meanwhile.
 """
 AFTER = ("reply_lost", "reply_slow", "crash_after")
 """What may happen to an answer."""
@@ -24,31 +25,26 @@ AFTER = ("reply_lost", "reply_slow", "crash_after")
 HOT_CALLS = (
     "attempts.bind_sandbox",
     "attempts.claim",
-    "attempts.defer",
-    "attempts.fail",
     "attempts.park",
-    "attempts.prepare",
     "attempts.resume",
     "attempts.retire",
-    "attempts.retire_for_outage",
-    "attempts.token_obtained",
     "capacity.reserve",
     "cleanup.finish",
-    "cleanup.record_event",
     "engine.extend",
-    "executor_tokens.mint",
     "ledger.deliver",
     "local.create",
     "local.delete",
-    "local.inspect",
     "local.start",
     "outbox.delivered",
-    "terminals.cancel_unstarted",
     "terminals.commit",
     "terminals.offer",
 )
+
 """Calls of which some worlds strike one again and again, in one way."""
+HOT_KINDS = ("stuck", "stuck", "slow", "unanswered", "reply_lost", "crash", "crash_after")
 HOT_SHARE = 0.4
+
+GENTLE_SHARE = 0.2
 
 _RATES = (0.0, 0.0, 0.0, 0.003, 0.015, 0.06)
 _FOCUSES = (1.0, 1.0, 0.3, 0.1)
@@ -85,6 +81,7 @@ class Mixture:
     """The share of looks at a sandbox that the provider answers wrongly or not at all."""
     late_creates: float
     """The share of creates that land when their caller has long given up."""
+    slow_creates: bool
     slow_looks: bool
     slow_deletes: bool
     deaf_runners: float
@@ -98,20 +95,20 @@ class Mixture:
 
 def draw(dice: Dice) -> Mixture:
     """Draw the mixture of a seed."""
-    is_hot = dice.share("hot") < 0.4
-    return Mixture(
+    is_hot = dice.share("hot") < 0.5
+    drawn = Mixture(
         strategy=dice.pick("strategy", (Strategy.UNIFORM, Strategy.UNIFORM, Strategy.PRIORITIES)),
         before=_running_sums(dice, BEFORE),
         after=_running_sums(dice, AFTER),
         focus=dice.pick("focus", _FOCUSES),
         hot_call=dice.pick("hot call", HOT_CALLS) if is_hot else "",
-        hot_kind=dice.pick("hot kind", (*BEFORE, *AFTER)) if is_hot else "",
+        hot_kind=dice.pick("hot kind", HOT_KINDS) if is_hot else "",
         latency_s=dice.pick("latency", _LATENCIES_S),
         hints_lost=dice.pick("hints", (0.0, 0.0, 0.0, 0.3, 1.0)),
         skew_s=dice.pick("skew", (0.0, 0.0, 2.0, 900.0)),
         cancels=dice.pick("cancels", (0.0, 0.0, 0.2, 0.6)),
         crashes=dice.pick("crashes", (0, 0, 0, 1, 2, 4)),
-        pauses=dice.pick("pauses", (0, 0, 0, 1, 2)),
+        pauses=dice.pick("pauses", (0, 0, 1, 2)),
         stops=dice.pick("stops", (0, 0, 0, 1, 2)),
         store_outages=dice.pick("store", (0, 0, 0, 0, 1)),
         token_outages=dice.pick("tokens", (0, 0, 0, 1, 2)),
@@ -120,9 +117,26 @@ def draw(dice: Dice) -> Mixture:
         lost_lines=dice.pick("lines", (0, 0, 0, 1, 2)),
         lies=dice.pick("lies", (0.0, 0.0, 0.2, 0.7)),
         late_creates=dice.pick("creates", (0.0, 0.0, 0.1, 0.4)),
+        slow_creates=dice.pick("slow creates", (False, False, True)),
         slow_looks=dice.pick("looks", (False, False, True)),
         slow_deletes=dice.pick("deletes", (False, True)),
         deaf_runners=dice.pick("deaf", (0.0, 0.0, 0.05, 0.4)),
+    )
+    return _without_broken_calls(drawn) if dice.share("gentle") < GENTLE_SHARE else drawn
+
+
+def _without_broken_calls(mixture: Mixture) -> Mixture:
+    """A world whose processes live and reach the store; all else may still go wrong."""
+    return attrs.evolve(
+        mixture,
+        before=(),
+        after=(),
+        hot_call="",
+        hot_kind="",
+        crashes=0,
+        pauses=0,
+        stops=0,
+        store_outages=0,
     )
 
 
@@ -149,6 +163,7 @@ def calm() -> Mixture:
         lost_lines=0,
         lies=0.0,
         late_creates=0.0,
+        slow_creates=False,
         slow_looks=False,
         slow_deletes=False,
         deaf_runners=0.0,
@@ -174,16 +189,21 @@ def draw_limits(dice: Dice) -> Limits:
         provisioning=timedelta(seconds=15),
         sandbox_delete=timedelta(seconds=5),
         last_write=timedelta(seconds=2),
-        safety_poll=timedelta(seconds=8),
+        safety_poll=timedelta(seconds=12),
         event_recheck=timedelta(seconds=60),
         outbox_lease=timedelta(seconds=8),
-        outbox_wave=timedelta(seconds=6),
+        outbox_wave=timedelta(seconds=9),
         outbox_backoff_max=timedelta(seconds=8),
+        overdue_interval=timedelta(seconds=12),
+        recovery_grace=timedelta(seconds=4),
+        outside_settlement=timedelta(seconds=8),
+        stranded_interval=timedelta(seconds=15),
+        stranded_grace=timedelta(seconds=5),
         cleanup_lease=timedelta(seconds=12),
-        cleanup_poll=timedelta(seconds=9),
+        cleanup_poll=timedelta(seconds=12),
         cleanup_backoff=timedelta(seconds=2),
         cleanup_backoff_max=timedelta(seconds=15),
-        create_may_land=timedelta(seconds=50),
+        create_may_land=timedelta(seconds=35),
         drain=timedelta(seconds=6),
         detached_ceiling=timedelta(seconds=80),
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
+from deepline.adapters.memory import World
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.identity import RunId
 from deepline.core.model.suspension import DetachedSuspension
@@ -20,6 +21,7 @@ from deepline.simulation.snapshot import BLANK, Snapshot, take
 
 FULL_LOOK_EVERY = 32
 """Runs that have come to rest are compared once in so many steps."""
+MOST_STEPS_IN_AN_INSTANT = 2_000
 
 
 @attrs.define(eq=False)
@@ -30,6 +32,8 @@ class Observer:
     invariants: Sequence[Invariant]
     _seen: dict[RunId, Snapshot] = attrs.field(factory=dict[RunId, Snapshot])
     _resting: set[RunId] = attrs.field(factory=set[RunId])
+    _instant_s: float = -1.0
+    _steps_in_instant: int = 0
     _looks: dict[Moment, list[tuple[str, LookAtStep]]] = attrs.field(
         factory=lambda: defaultdict(list)
     )
@@ -59,10 +63,11 @@ class Observer:
             return
         history = stage.history
         history.steps += 1
-        if operation in READS and history.steps % FULL_LOOK_EVERY:
+        self._notice_spinning(stage.now_s)
+        full = not history.steps % FULL_LOOK_EVERY
+        if not full and self._came_to_nothing(operation):
             return
         world, seen, resting = stage.world, self._seen, self._resting
-        full = not history.steps % FULL_LOOK_EVERY
         for run_id, run in world.runs.items():
             if run_id in resting and not full:
                 continue
@@ -71,6 +76,41 @@ class Observer:
             if after != before:
                 seen[run_id] = after
                 self._changed(Step(self.scene, operation, stage.actor, run_id, before, after))
+
+    def _came_to_nothing(self, operation: str) -> bool:
+        """A read, or a poll that found nothing to do: most steps are, and they cost no look."""
+        if operation in READS:
+            return True
+        world = self.scene.world
+        match operation:
+            case "outbox.lease_due":
+                return not world.undelivered
+            case "cleanup.claim":
+                return not world.open_cleanup
+            case "attempts.claim":
+                return self._nothing_claimed(world)
+            case _:
+                return False
+
+    def _nothing_claimed(self, world: World) -> bool:
+        """What a claim takes or sweeps, it changes in the engine."""
+        for run_id, seen in self._seen.items():
+            task = world.queue.tasks.get(world.runs[run_id].task_id or "")
+            if task is not None and (task.current, task.current.state, task.current.claimed_by) != (
+                seen.engine,
+                seen.engine_state,
+                seen.claimed_by,
+            ):
+                return False
+        return True
+
+    def _notice_spinning(self, now_s: float) -> None:
+        """A real clock would go on; here a loop without a pause would last for ever."""
+        if now_s != self._instant_s:
+            self._instant_s, self._steps_in_instant = now_s, 0
+        self._steps_in_instant += 1
+        if self._steps_in_instant > MOST_STEPS_IN_AN_INSTANT:
+            self.scene.stage.broken("X02", f"{self._steps_in_instant} steps and no time passed")
 
     def _changed(self, step: Step) -> None:
         for moment, what in moments(step):

@@ -55,7 +55,7 @@ class Process:
                 await self.role(life, self._stop)
         except* Crashed:
             pass
-        except* Exception as errors:  # noqa: BLE001 - it is told as a violation
+        except* Exception as errors:  # noqa: BLE001 - whatever ends a process is a finding
             self._ended_badly(life, errors)
         if life.dead:
             stage.note("crashed", actor=name)

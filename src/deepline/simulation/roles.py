@@ -13,6 +13,7 @@ from deepline.core.model.placement import PlacementPolicy
 from deepline.core.model.sandbox import Operation, Resources
 from deepline.ports.errors import PortError
 from deepline.runtime.cleanup_controller import CleanupController
+from deepline.runtime.controller_role import ControllerPorts, Controllers, ControllerSettings
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.outbox_projector import OutboxProjector
 from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
@@ -33,7 +34,7 @@ from deepline.simulation.sandboxes import (
 from deepline.simulation.stage import Stage
 from deepline.simulation.starting import Starting
 from deepline.simulation.told import ToldTelemetry
-from deepline.simulation.witness import WitnessedReceipts, WitnessedTokens
+from deepline.simulation.witness import WitnessedReceipts, WitnessedTerminals, WitnessedTokens
 
 SLOTS = 3
 ORG_LIMIT = 3
@@ -103,7 +104,7 @@ class Roles:
         stage = self.stage
         return WorkerPorts(
             attempts=ports.attempts,
-            terminals=ports.terminals,
+            terminals=WitnessedTerminals(stage.world, link, stage=stage),
             engine=ports.engine,
             outbox=ports.outbox,
             cleanup=ports.cleanup,
@@ -115,6 +116,9 @@ class Roles:
             telemetry=ToldTelemetry(stage, life),
             clock=life.clock,
             ledger=MemoryLedger(stage.world, link),
+            recovery=ports.recovery,
+            launches=ports.launches,
+            admission=ports.admission,
             providers={PROVIDER: provider},
         )
 
@@ -160,21 +164,23 @@ class Roles:
         self.starting.nursery.start_soon(land)
 
     async def controller(self, life: Life, stop: Stop) -> None:
-        """Deliver what nobody delivered, and delete what nobody deleted, on all lanes."""
+        """Deliver, delete, and end what no worker ends, on all lanes."""
         stage = self.stage
         link = Link(stage, life)
         ports = open_ports(stage.world, link)
         telemetry = ToldTelemetry(stage, life)
-        dispatcher = Dispatcher(
+        projector = OutboxProjector(
             outbox=ports.outbox,
-            ledger=MemoryLedger(stage.world, link),
-            clock=life.clock,
+            dispatcher=Dispatcher(
+                outbox=ports.outbox,
+                ledger=MemoryLedger(stage.world, link),
+                clock=life.clock,
+                telemetry=telemetry,
+                limits=stage.limits,
+                owner=life.name,
+            ),
             telemetry=telemetry,
             limits=stage.limits,
-            owner=life.name,
-        )
-        projector = OutboxProjector(
-            outbox=ports.outbox, dispatcher=dispatcher, telemetry=telemetry, limits=stage.limits
         )
         cleanup = CleanupController(
             cleanup=ports.cleanup,
@@ -188,5 +194,28 @@ class Roles:
         async with trio.open_nursery() as duties:
             duties.start_soon(keep, "outbox projector", projector.run)
             duties.start_soon(keep, "cleanup", cleanup.run)
-            await stop.wait()
+            await self._recovery(life, link, ports, telemetry).serve(stop)
             duties.cancel_scope.cancel(reason="stopping")
+
+    def _recovery(
+        self, life: Life, link: Link, ports: MemoryPorts, telemetry: ToldTelemetry
+    ) -> Controllers:
+        stage = self.stage
+        return Controllers(
+            ports=ControllerPorts(
+                recovery=ports.recovery,
+                attempts=ports.attempts,
+                terminals=WitnessedTerminals(stage.world, link, stage=stage),
+                launches=ports.launches,
+                admission=ports.admission,
+                sheets=ports.sheets,
+                receipts=WitnessedReceipts(stage.world, link, stage=stage, life=life),
+                usage=ports.usage,
+                outbox=ports.outbox,
+                telemetry=telemetry,
+                clock=life.clock,
+                ledger=MemoryLedger(stage.world, link),
+            ),
+            settings=ControllerSettings(name=life.name, limits=stage.limits),
+            chance=life.chance,
+        )

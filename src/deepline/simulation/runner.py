@@ -1,4 +1,4 @@
-"""The runner inside a sandbox as an actor: it beats, works, pushes, and may not get through.
+"""The runner in a sandbox as an actor: it beats, works, pushes, and does not always get through.
 
 It lives on whatever becomes of the worker that started it, as real ones do, until its sandbox is
 deleted. What it says on its way may be lost, unanswered, or come when all is over.

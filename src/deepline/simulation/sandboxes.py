@@ -131,8 +131,10 @@ class WatchedProvider:
         name = self.life.count_call("late create")
         share = self.stage.mixture.late_creates
         if share and self.stage.dice.share(name) < share and self.stage.strikes(name):
-            self.land_later(operation, resources, self.stage.dice.between(f"{name} by", 0.1, 40.0))
+            self.land_later(operation, resources, self.stage.dice.between(f"{name} by", 0.1, 25.0))
             raise OutcomeUnknown("no answer came (simulated)")
+        if self.stage.mixture.slow_creates and self.stage.troubled:
+            await self.stage.clock.nap(self.stage.dice.between(f"{name} takes", 0.0, 6.0))
         ref = await self.inner.create(operation, resources)
         self.site.homes[ref.sandbox_id] = AttemptKey(operation.run_id, operation.attempt)
         self._note("sandbox created", ref.sandbox_id)

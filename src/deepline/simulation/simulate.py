@@ -27,22 +27,19 @@ from deepline.simulation.processes import Process
 from deepline.simulation.roles import SPECIALIST, Roles
 from deepline.simulation.rules import Invariant, Scene
 from deepline.simulation.sandboxes import PROVIDER, ProviderFactory, Site, memory_provider
-from deepline.simulation.scheduling import Schedule, Strategy, make_schedule, scheduled
+from deepline.simulation.scheduling import Strategy, make_schedule, scheduled
 from deepline.simulation.stage import Stage
 from deepline.simulation.starting import Starting
 from deepline.simulation.trouble import Trouble, plan
 
-LONGEST_S = 3_600.0
-"""No world is longer; the healing gives up long before."""
-
 
 @attrs.frozen(kw_only=True)
 class WorldOptions:
-    """What a world is made of; the seed draws the rest.
+    """What a world is made of; the seed draws the rest, and what is `None` here.
 
-    `limits`, `mixture` and `troubled_s` (how long things go wrong) are drawn when they are `None`.
-    `provider` makes each process's view of the provider under test. `only` names the faults that
-    may strike, `left_out` the plays that nobody submits; both are for shrinking.
+    `troubled_s` is how long things go wrong. `provider` makes each process's view of the provider
+    under test. `only` names the faults that may strike, `left_out` the plays that nobody submits;
+    both are for shrinking.
     """
 
     plays: int = 5
@@ -65,41 +62,31 @@ def simulate(options: WorldOptions, seed: int) -> History:
     """
     dice = Dice(seed)
     mixture = options.mixture or mixtures.draw(dice)
-    strategy = options.strategy or mixture.strategy
-    history = History(seed)
-    clock = VirtualClock()
-    schedule = make_schedule(strategy, dice.roll("schedule"))
-    with sealed(), scheduled(schedule):
-        trio.run(_live, options, dice, mixture, history, clock, schedule, clock=clock)
-    history.ended_s = clock.current_time()
-    return history
-
-
-async def _live(  # noqa: PLR0917 - `trio.run` passes no keywords
-    options: WorldOptions,
-    dice: Dice,
-    mixture: Mixture,
-    history: History,
-    clock: VirtualClock,
-    schedule: Schedule,
-) -> None:
     limits = options.limits or mixtures.draw_limits(dice)
+    clock = VirtualClock()
     stage = Stage(
         dice=dice,
         mixture=mixture,
         limits=limits,
         clock=clock,
         world=World(clock=ProcessClock(clock), chance=dice.chance("store"), limits=limits),
-        history=history,
-        schedule=schedule,
+        history=History(seed),
+        schedule=make_schedule(options.strategy or mixture.strategy, dice.roll("schedule")),
         only=options.only,
     )
+    with sealed(), scheduled(stage.schedule):
+        trio.run(_live, options, stage, clock=clock)
+    stage.history.ended_s = clock.current_time()
+    return stage.history
+
+
+async def _live(options: WorldOptions, stage: Stage) -> None:
     site = Site()
     scene = Scene(
         stage=stage,
         site=site,
         placement=placement_of(options),
-        sandbox_limit=sandbox_limit_of(dice, mixture),
+        sandbox_limit=sandbox_limit_of(stage.dice, stage.mixture),
     )
     observer = Observer(scene, options.invariants)
     stage.world.watch = observer.step
@@ -107,8 +94,7 @@ async def _live(  # noqa: PLR0917 - `trio.run` passes no keywords
     with stage.over:
         async with trio.open_nursery() as nursery:
             inhabit(options, stage, site, nursery, observer)
-    if history.held:
-        stage.is_over = False
+    if stage.history.held:
         observer.finish()
 
 
@@ -163,7 +149,7 @@ def sandbox_limit_of(dice: Dice, mixture: Mixture) -> int | None:
     """
     struck = mixture.strikes_calls or mixture.store_outages
     calm = not (struck or mixture.crashes or mixture.pauses or mixture.stops)
-    return dice.pick("sandbox limit", (None, 2)) if calm else None
+    return dice.pick("sandbox limit", (None, 2, 2)) if calm else None
 
 
 def placement_of(options: WorldOptions) -> dict[str, frozenset[str]]:

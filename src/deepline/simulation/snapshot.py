@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from deepline.adapters.memory import World
 from deepline.adapters.memory.engine_queue import EngineRun
-from deepline.adapters.memory.rows import AttemptRow, OutboxLeaseRow, RunRow
+from deepline.adapters.memory.rows import OutboxLeaseRow, RunRow
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.checkpoint import SilenceWatch
 from deepline.core.model.evidence import DecisionRecord
@@ -86,7 +86,6 @@ BLANK = Snapshot(
 """A run before it was submitted."""
 
 _LIVE = frozenset({AttemptStatus.RUNNING, AttemptStatus.WAITING})
-_NO_ATTEMPT = (None, None, 0, None, None, None, None, None)
 
 
 def take(world: World, run: RunRow) -> Snapshot:
@@ -97,15 +96,21 @@ def take(world: World, run: RunRow) -> Snapshot:
     engine = None if task is None else task.current
     decisions = world.decisions.get(run_id)
     facts = world.outbox.get(run_id, ())
-    operations = world.operations_of_run.get(run_id)
-    return Snapshot(  # type: ignore[call-arg]  # mypy cannot count the starred tuple below
+    return Snapshot(
         run.status,
         run.attempt,
         run.created_projected_at,
         run.terminal_at,
         run.terminal,
         run.why,
-        *(_NO_ATTEMPT if row is None else _attempt(row)),
+        None if row is None else row.status,
+        None if row is None else row.lease_token,
+        0 if row is None else row.heartbeat_seq,
+        None if row is None else row.suspension,
+        None if row is None else row.runner_terminal,
+        None if row is None else row.silence,
+        None if row is None else row.outage_started_at,
+        None if row is None else row.claim_owner,
         engine,
         "" if engine is None else engine.state,
         None if engine is None else engine.available_at,
@@ -116,32 +121,8 @@ def take(world: World, run: RunRow) -> Snapshot:
         sum([fact.delivered_at is not None for fact in facts]),
         len(world.run_events.get(run_id, ())),
         world.outbox_leases.get(run_id),
-        _operations(world, run) if operations else (),
+        _operations(world, run) if run_id in world.operations_of_run else (),
         len(world.cleanup_events.get(run_id, ())),
-    )
-
-
-def _attempt(
-    row: AttemptRow,
-) -> tuple[
-    AttemptStatus,
-    LeaseToken,
-    int,
-    Suspension | None,
-    RunnerTerminal | None,
-    SilenceWatch | None,
-    datetime | None,
-    str | None,
-]:
-    return (
-        row.status,
-        row.lease_token,
-        row.heartbeat_seq,
-        row.suspension,
-        row.runner_terminal,
-        row.silence,
-        row.outage_started_at,
-        row.claim_owner,
     )
 
 

@@ -13,9 +13,81 @@ from deepline.simulation.history import Event, History
 _LAST_WORD = frozenset({"inspected", "delete answered"})
 _WHOLE = frozenset({"attempt left", "cancel answered", "fault", "pushed", "token"})
 _FIRST_WORD = frozenset({"RUN ENDED"})
-_BARE = frozenset({"crashed", "ended", "started"})
+_BARE = frozenset({"crashed", "create landed late", "ended"})
 
-SOMETIMES: Mapping[str, str] = {}
+SOMETIMES: Mapping[str, str] = {
+    # How runs end.
+    "RUN ENDED: completed": "a run completed",
+    "RUN ENDED: failed": "a run failed",
+    "RUN ENDED: cancelled": "a run was cancelled",
+    "cancel answered: NotCancelled": "a cancel came after the end",
+    # The rows of arbitration.
+    "arbitration.pushed_terminal": "row 1: the runner's own terminal was settled",
+    "arbitration.ceiling": "row 2: a runner ran out of time",
+    "arbitration.inspected_result": "row 4: a result was found in the sandbox",
+    "arbitration.heartbeat_moved": "row 6: a heart beat while the sandbox was looked at",
+    "arbitration.not_proven_gone": "row 8: silence alone was no proof",
+    "arbitration.lost": "row 9: a runner was given up as lost",
+    "silence.watching": "a missed heartbeat was watched",
+    "silence.still_silent": "a silence went on from slice to slice",
+    # What runners say, and when.
+    "pushed: OfferStored": "a terminal was stored",
+    "pushed: OfferAlreadyStored": "a second terminal came too late",
+    "pushed: OfferRefused": "a terminal came after the attempt was over",
+    # What the provider says.
+    "inspected: command_running": "a silent runner was seen running",
+    "inspected: command_exited": "a runner was seen to have exited",
+    "inspected: sandbox_stopped": "a sandbox was seen stopped",
+    "inspected: sandbox_lookup_failed": "a sandbox could not be read",
+    "inspected: wrong_routing_domain": "a sandbox was another organisation's",
+    "delete answered: Deleted": "a sandbox was deleted at once",
+    "delete answered: DeletePending": "a delete took a while",
+    "delete answered: GoneWithAcceptance": "an accepted delete was seen done",
+    "delete answered: NotFoundUnproven": "a not-found proved nothing",
+    "delete answered: DeleteFailed": "a delete failed",
+    "create landed late": "a sandbox came when its caller had given up",
+    # Claims and fences.
+    "attempt left: retired": "an attempt was given up",
+    "attempt left: superseded": "another attempt followed",
+    "claim.lease_lost": "a lost claim's fresh attempt was retired",
+    "claim.taken_over": "a lost claim's runner was taken over",
+    "handover.retired": "a stopping worker gave a fresh attempt up",
+    "handover.deferred": "a stopping worker put a wake back",
+    "stranded.unstarted": "a run that its engine lost before it began was ended",
+    # Deferrals and their bounds.
+    "created_projection.pending": "a run waited for its created fact",
+    "placement.policy_not_runnable": "a worker left a run to one that can place it",
+    "preparation.deferred": "the store was away during preparation",
+    "capacity_deferral.retired": "an attempt gave way for want of room",
+    "capacity_deferral.deferred": "a wake was put off for want of room",
+    "pre_code.deferred": "the provider was waited for",
+    "token: ok": "a token was given",
+    "token: outage": "the token route was away",
+    "token: capacity": "the token route had no room",
+    "token_outage.deferred": "a token outage was waited out",
+    "token_outage.detached_deferred": "a wake waited out a token outage",
+    "salvage.forced": "a token outage lasted longer than its bound",
+    "salvage.final_attempt": "the last engine attempt wrote the failure",
+    "error_routing.fresh_failed": "an error spent an engine attempt",
+    "error_routing.wake_failed": "an error of a wake spent an engine attempt",
+    "error_routing.handoff_deferred": "a handoff failed and the runner was left alone",
+    # Suspensions without a sandbox.
+    "parking.detached": "a run was parked for its runner",
+    "parking.sleep": "a run slept",
+    "parking.integration_event": "a run waited for an event",
+    # What befalls processes and calls.
+    "crashed": "a process crashed",
+    "ended": "a process stopped in order",
+    "fault: lost": "a call was lost",
+    "fault: refused": "a call met no room",
+    "fault: unanswered": "a call had no answer and no effect",
+    "fault: reply_lost": "a call had an effect and no answer",
+    "fault: slow": "a call took long",
+    "fault: stuck": "a call arrived when its caller had given up",
+    "fault: reply_slow": "an answer took long",
+    "fault: crash": "a process died before a call",
+    "fault: crash_after": "a process died after a call",
+}
 
 
 def states_of(history: History) -> set[str]:

@@ -1,4 +1,4 @@
-"""Everything that one world shares: store, clock, chance, account, and what is away just now."""
+"""Everything that one world shares: its store, clock, chance and account, and what is away."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,6 +8,7 @@ import trio
 
 from deepline.adapters.memory import World
 from deepline.core.limits import Limits
+from deepline.ports.terminals import TerminalCommit
 from deepline.simulation.clock import ProcessClock, VirtualClock
 from deepline.simulation.dice import Dice
 from deepline.simulation.history import Event, History, Violation
@@ -26,7 +27,8 @@ class Stage:
     """The common ground of all processes, runners and people of a world.
 
     `only` names the faults that may strike, `None` for all of them. `troubled` ends when the
-    world is healed. `actor` and `operation` say who makes the step under way.
+    world is healed. `actor` and `operation` say who makes the step under way, `committing` which
+    commit it is.
     """
 
     dice: Dice
@@ -40,6 +42,7 @@ class Stage:
     troubled: bool = True
     actor: str = ""
     operation: str = ""
+    committing: TerminalCommit | None = None
     away: Counter[str] = attrs.field(factory=Counter[str])
     listeners: list[Callable[[Event], None]] = attrs.field(factory=list)
     over: trio.CancelScope = attrs.field(factory=trio.CancelScope)

@@ -51,7 +51,7 @@ def plan(
             )
 
     add("crash", mixture.crashes, workers, (2.0, lease_s, 4 * lease_s))
-    add("pause", mixture.pauses, workers, (lease_s / 2, 3 * lease_s))
+    add("pause", mixture.pauses, workers, (lease_s, 4 * lease_s))
     add("stop", mixture.stops, workers, (2.0, 2 * lease_s))
     outage_s = limits.token_outage_max.total_seconds()
     add("token outage", mixture.token_outages, (TOKENS,), (5.0, outage_s, 4 * outage_s))

@@ -4,6 +4,7 @@ import attrs
 
 from deepline.adapters.memory import MemoryExecutorTokens
 from deepline.adapters.memory.receipts import MemoryReceipts
+from deepline.adapters.memory.terminals import MemoryTerminals
 from deepline.core.model.identity import AttemptRef
 from deepline.core.model.launch import Launch
 from deepline.ports.errors import (
@@ -13,6 +14,7 @@ from deepline.ports.errors import (
     Refused,
 )
 from deepline.ports.executor_tokens import ExecutorToken
+from deepline.ports.terminals import CommitOutcome, TerminalCommit
 from deepline.simulation.life import Life
 from deepline.simulation.stage import Stage
 
@@ -43,6 +45,17 @@ class WitnessedReceipts(MemoryReceipts):
         task = self.world.queue.tasks.get(self.world.runs[ref.run_id].task_id or "")
         claimed_by = "" if task is None else task.current.claimed_by or ""
         return claimed_by.partition(":")[0] == self.life.name
+
+
+@attrs.define(eq=False)
+class WitnessedTerminals(MemoryTerminals):
+    """Terminals that leave on the stage which commit is being made (I04)."""
+
+    stage: Stage = attrs.field(kw_only=True)
+
+    def _commit(self, commit: TerminalCommit) -> CommitOutcome:
+        self.stage.committing = commit
+        return super()._commit(commit)
 
 
 @attrs.define(eq=False)

@@ -12,6 +12,8 @@ from deepline.cli.failures import CommandFailed
 from deepline.simulation.campaign import Outcome, Tally, run_seeds
 from deepline.simulation.history import History
 from deepline.simulation.kept import KeptSeed
+from deepline.simulation.mutants import hunt
+from deepline.simulation.planted_bugs import PLANTED
 from deepline.simulation.shrinking import NothingToShrink
 from deepline.simulation.shrinking import shrink as shrink_world
 from deepline.simulation.simulate import WorldOptions, simulate
@@ -128,6 +130,37 @@ def coverage(*, seeds: str = "1..500", jobs: Jobs = 1) -> int:
     for state in missed:
         print(f"never reached: {state}")
     return ExitCode.FAILED if missed else ExitCode.DONE
+
+
+@app.command
+def mutants(names: Annotated[list[str] | None, Parameter()] = None, /, *, most: int = 2000) -> int:
+    """Plant one bug after another and tell after how many seeds each is caught.
+
+    Parameters
+    ----------
+    names
+        Which planted bugs; all of them when none is named.
+    most
+        Give up on one after so many seeds.
+    """
+    unknown = sorted(set(names or ()) - {mutant.name for mutant in PLANTED})
+    if unknown:
+        raise CommandFailed(f"there is no planted bug {', '.join(unknown)}", ExitCode.USAGE)
+    chosen = [mutant for mutant in PLANTED if not names or mutant.name in names]
+    caught: list[int] = []
+    for mutant in chosen:
+        catch = hunt(mutant, range(1, most + 1))
+        if catch is None:
+            print(f"{'MISSED':>6}  {mutant.name:44} {mutant.fault}")
+        else:
+            caught.append(catch.tried)
+            print(f"{catch.tried:6}  {mutant.name:44} by {catch.invariant}, seed {catch.seed}")
+    print(f"{len(caught)} of {len(chosen)} caught, half of them within {_median(caught)} seeds")
+    return ExitCode.DONE if len(caught) == len(chosen) else ExitCode.FAILED
+
+
+def _median(counts: list[int]) -> int:
+    return sorted(counts)[len(counts) // 2] if counts else 0
 
 
 def _tally(outcomes: Iterable[Outcome], into: Tally | None = None) -> Tally:

@@ -6,6 +6,7 @@ operations and cleanup jobs, and every delete that is asked of the provider.
 
 from deepline.adapters.memory.cleanup import ACCEPTED
 from deepline.adapters.memory.rows import OperationRow
+from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.simulation.history import Event
@@ -49,6 +50,27 @@ def _not_owed_while_bound(step: Step) -> str | None:
     for state, sandbox_id, owed, _, _ in after.operations:
         if sandbox_id == after.suspension.sandbox_id and (owed or state == "deleting"):
             return f"{sandbox_id} is to be deleted while attempt {after.attempt} lives in it"
+    return None
+
+
+def _not_left_while_bound(step: Step) -> str | None:
+    before = step.before
+    if before is None or not before.live or not isinstance(before.suspension, DetachedSuspension):
+        return None
+    return f"attempt {before.attempt} was given up though its runner may live"
+
+
+def _not_passed_on(step: Step) -> str | None:
+    """A fresh attempt dies with the claim under which it was made."""
+    before, after = step.before, step.after
+    if step.operation != "attempts.claim" or before is None or after.claimed_by is None:
+        return None
+    engine = after.engine
+    if engine is None or engine.attempt > engine.task.max_engine_attempts:
+        return None  # a finaliser only ends what it finds
+    same = before.attempt == after.attempt and before.live and after.live
+    if same and after.attempt_status is AttemptStatus.RUNNING and after.suspension is None:
+        return f"the fresh attempt {after.attempt} passed from a lost claim to another"
     return None
 
 
@@ -126,11 +148,12 @@ def _late_sandbox_is_owed(step: Step) -> str | None:
         return None
     suspension = step.after.suspension if step.after.live else None
     bound = getattr(suspension, "sandbox_id", None)
-    before = () if step.before is None else step.before.operations
-    for place, (_, sandbox_id, owed, _, _) in enumerate(step.after.operations):
-        is_fresh = place >= len(before) or before[place][1] != sandbox_id
-        if is_fresh and sandbox_id is not None and sandbox_id != bound and not owed:
-            return f"{sandbox_id} came too late for its attempt and is owed by nobody"
+    world = step.scene.world
+    for row in world.operations_of_run.get(step.run_id, ()):
+        job = world.cleanup_jobs.get(row.operation.key)
+        is_late = row.held and row.sandbox_id not in {None, bound}
+        if is_late and (job is None or job.sandbox_id != row.sandbox_id):
+            return f"{row.sandbox_id} came too late for its attempt and nobody owes its deletion"
     return None
 
 
@@ -151,12 +174,20 @@ CLEANUP: tuple[Invariant, ...] = (
     invariant(
         "I13",
         "A cleanup obligation is durable before an attempt that may own a sandbox lets go of it.",
-        steps=[(Moment.LEFT, _owed_when_left), (Moment.ENDED, _owed_at_end)],
+        steps=[
+            (Moment.LEFT, _owed_when_left),
+            (Moment.ENDED, _owed_at_end),
+            (Moment.ENGINE, _not_passed_on),
+        ],
     ),
     invariant(
         "I14",
         "A failed handoff authorises no cleanup, and gives no runner up before its ceiling.",
-        steps=[(Moment.OPERATIONS, _not_owed_while_bound), (Moment.ENDED, _no_early_salvage)],
+        steps=[
+            (Moment.OPERATIONS, _not_owed_while_bound),
+            (Moment.LEFT, _not_left_while_bound),
+            (Moment.ENDED, _no_early_salvage),
+        ],
     ),
     invariant(
         "I40",

@@ -5,7 +5,7 @@ Watches: every engine attempt that is spent, every deferral, and each answer of 
 
 from datetime import datetime, timedelta
 
-from deepline.core.model.attempt import RetireReason
+from deepline.core.model.attempt import AttemptStatus, RetireReason
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.simulation.history import Event
 from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
@@ -30,7 +30,9 @@ def _spent_for_a_reason(step: Step) -> str | None:
         failure = after.decision.why.evidence.get("failure")
         if failure in _FREE:
             return f"an engine attempt was spent on {failure}"
-        if failure == "token_outage" and not _outage_is_over(step, now):
+        told = step.scene.memory.get(("token", step.run_id, after.attempt))
+        outage = failure == "token_outage" or (failure == "other" and told == "outage")
+        if outage and not _outage_is_over(step, now):
             return "an engine attempt was spent on a token outage within its bound"
     return None
 
@@ -61,6 +63,8 @@ def _free_deferral(step: Step) -> str | None:
 
 def _outage_chain(step: Step) -> str | None:
     before, run = step.before, step.scene.world.runs[step.run_id]
+    if before is not None and before.attempt_status is AttemptStatus.RETIRED:
+        return None  # it was retired before, and now another attempt begins
     row = step.scene.world.attempts.get(step.key)
     if row is None or before is None or row.retired_reason is not RetireReason.TOKEN_OUTAGE:
         step.scene.memory.pop(("outage", step.run_id), None)

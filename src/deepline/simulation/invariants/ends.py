@@ -4,7 +4,6 @@ Watches: every change of a run's end, of its attempt's runner terminal, and of i
 """
 
 from deepline.adapters.memory.ending import without_logs
-from deepline.core.model.identity import AttemptKey
 from deepline.core.model.run import RunStatus
 from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
 
@@ -47,17 +46,21 @@ def _outcome_is_stored_terminal(step: Step) -> str | None:
 
 def _fence_held(step: Step) -> str | None:
     before, after = step.before, step.after
+    commit = step.scene.stage.committing
     if after.status is RunStatus.CANCELLED or before is None:
         return None
-    claimed_by = (before.claimed_by or "").partition(":")[0]
-    if claimed_by != step.actor:
-        return f"ended by {step.actor} while the claim was {claimed_by or 'nobody'}'s"
-    row = step.scene.world.attempts.get(AttemptKey(step.run_id, after.attempt))
+    if commit is None or commit.ref.run_id != step.run_id or step.operation != "terminals.commit":
+        return f"ended by {step.operation}, which is no commit of its own"
+    if (commit.ref.attempt, commit.ref.lease_token) != (before.attempt, before.lease_token):
+        return f"ended by the fence of attempt {commit.ref.attempt}, which was another's"
     engine = before.engine
+    over = engine is None or before.engine_state in {"completed", "failed", "cancelled"}
+    if commit.claim is None:
+        return None if before.live or over else f"attempt {before.attempt} was over already"
+    if before.claimed_by != commit.claim.owner:
+        return f"ended by {step.actor} without the claim"
     finaliser = engine is not None and engine.attempt > engine.task.max_engine_attempts
-    if row is None or not (before.live or finaliser):
-        return f"ended through attempt {after.attempt}, which was over"
-    return None
+    return None if before.live or finaliser else f"attempt {before.attempt} was over already"
 
 
 def _unstarted_only(step: Step) -> str | None:
@@ -71,7 +74,7 @@ def _unstarted_only(step: Step) -> str | None:
 
 def _engine_is_done(step: Step) -> str | None:
     after = step.after
-    if after.engine is not None and after.engine_state not in {"completed", "cancelled"}:
+    if after.engine is not None and after.engine.task.open:
         return f"ended while its engine task is {after.engine_state}"
     return None
 
@@ -102,7 +105,7 @@ ENDS: tuple[Invariant, ...] = (
     ),
     invariant(
         "I04",
-        "A worker ends a run only while it holds the claim and the attempt's fence.",
+        "A run is ended only under the fence of its attempt, and by a worker under its claim.",
         steps=[(Moment.ENDED, _fence_held)],
     ),
     invariant(

@@ -7,6 +7,8 @@ on the attempt, and what the provider told the process that decided.
 from datetime import timedelta
 
 from deepline.core import silence
+from deepline.core.model.checkpoint import SilenceWatch
+from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.sandbox import PROVES_GONE, UNANSWERED, Stage
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.simulation.clock import seconds_of
@@ -15,7 +17,7 @@ from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
 from deepline.simulation.sandboxes import Look
 
 LOST = "arbitration.lost"
-CEILING = "arbitration.ceiling"
+CEILINGS = frozenset({"arbitration.ceiling", "overdue.ceiling"})
 INSPECTED = "arbitration.inspected_result"
 _ALIVE = frozenset({Stage.COMMAND_RUNNING, Stage.SANDBOX_STARTING, Stage.NOT_STARTED})
 _ROUNDING = timedelta(milliseconds=2)
@@ -70,7 +72,7 @@ def _no_verdict_on_the_living(step: Step) -> str | None:
     suspension = step.after.suspension
     if not isinstance(suspension, DetachedSuspension):
         return None
-    if step.rule == CEILING:
+    if step.rule in CEILINGS:
         early = suspension.ceiling_at - step.scene.stage.store_clock.now()
         if early > timedelta(0):
             return f"out of time {early.total_seconds():.6f} s before its ceiling"
@@ -84,9 +86,9 @@ def _no_verdict_on_the_living(step: Step) -> str | None:
 def _proof_is_of_this_heartbeat(step: Step) -> str | None:
     if step.rule != LOST:
         return None
-    row, watch = step.scene.world.attempts[step.key], step.after.silence
-    suspension = step.after.suspension
-    if watch is None or suspension is None:
+    row, suspension = step.scene.world.attempts[step.key], step.after.suspension
+    watch = step.scene.memory.get(("watch", step.key))
+    if not isinstance(watch, SilenceWatch) or suspension is None:
         return "lost without a watch on the silence"
     if watch.heartbeat != row.heartbeat:
         return f"lost by a watch of heartbeat {watch.heartbeat.value}, now {row.heartbeat.value}"
@@ -95,6 +97,20 @@ def _proof_is_of_this_heartbeat(step: Step) -> str | None:
         suspension.runner_attempt,
     ):
         return "lost by a watch of another boundary or attempt"
+    return None
+
+
+def _watched(step: Step) -> str | None:
+    """Remember the newest watch; whoever claims an overdue attempt meanwhile takes it away."""
+    if step.after.silence is not None:
+        step.scene.memory["watch", step.key] = step.after.silence
+    return None
+
+
+def _no_proof_is_kept(step: Step) -> str | None:
+    row = step.scene.world.attempts.get(step.key)
+    if row is not None and row.checkpoint.silence_proof is not None:
+        return "a silence proof was kept beyond its wake"
     return None
 
 
@@ -109,7 +125,12 @@ def _play_starts_once(event: Event, scene: Scene) -> str | None:
     count = scene.memory.get(("starts", event.run), 0)
     assert isinstance(count, int)
     scene.memory["starts", event.run] = count + 1
-    return f"the play of {event.run} was started twice" if count else None
+    if count:
+        return f"the play of {event.run} was started twice"
+    row = scene.world.attempts.get(AttemptKey(RunId(event.run), event.attempt))
+    if row is None or not row.may_have_started:
+        return f"the play of {event.run} was started before its sandbox was recorded"
+    return None
 
 
 VERDICTS: tuple[Invariant, ...] = (
@@ -137,11 +158,16 @@ VERDICTS: tuple[Invariant, ...] = (
     invariant(
         "I10",
         "A silence proof counts for its own boundary, attempt and heartbeat alone.",
-        steps=[(Moment.TERMINAL, _proof_is_of_this_heartbeat)],
+        steps=[
+            (Moment.TERMINAL, _proof_is_of_this_heartbeat),
+            (Moment.ANY, _watched),
+            (Moment.ANY, _no_proof_is_kept),
+        ],
     ),
     invariant(
         "I11",
-        "The play of a run is started at most once in a sandbox; nothing replays it.",
+        "The play of a run is started at most once, in a sandbox that is recorded; nothing "
+        "replays it.",
         events=[("play started", _play_starts_once)],
     ),
 )

@@ -1,0 +1,88 @@
+"""Bugs in what waiting costs and how long it may take."""
+
+from deepline.simulation.mutants import bug
+
+CORE = "deepline.core"
+RUNTIME = "deepline.runtime"
+MEMORY = "deepline.adapters.memory"
+
+DEFERRAL_BUGS = (
+    bug(
+        "outage-salvaged-at-once",
+        "A token outage of a fresh attempt ends the run at once.",
+        f"{CORE}.error_routing:_questions",
+        "if isinstance(failure, TokenOutage):",
+        "if detached and isinstance(failure, TokenOutage):",
+    ),
+    bug(
+        "attempt-spent-on-a-503",
+        "A token route that answers 503 costs an engine attempt.",
+        f"{RUNTIME}.failures:failure_of",
+        "case ExecutorTokenUnavailable():",
+        "case ExecutorTokenUnavailable() if False:",
+    ),
+    bug(
+        "capacity-spends",
+        "Having no room costs an engine attempt.",
+        f"{CORE}.error_routing:route_error",
+        "if isinstance(failure, CapacityFailure):",
+        "if False:",
+    ),
+    bug(
+        "pre-code-spends",
+        "A dependency that is away before any code ran costs an engine attempt.",
+        f"{CORE}.error_routing:_on_fresh",
+        "if isinstance(failure, PreCodeFailure) else ()",
+        "if False else ()",
+    ),
+    bug(
+        "preparation-outage-spends",
+        "A store that is away during preparation costs an engine attempt.",
+        f"{CORE}.preparation_failure:after_preparation_failure",
+        "if isinstance(failure, RetryableFailure | UnknownOutcome):",
+        "if False:",
+    ),
+    bug(
+        "outage-begun-anew",
+        "Each deferral begins the token outage anew.",
+        f"{MEMORY}.attempts:MemoryAttempts.retire_for_outage",
+        "started_at = row.outage_started_at or now",
+        "started_at = now",
+    ),
+    bug(
+        "outage-without-bound",
+        "A token outage is waited out far beyond its bound.",
+        f"{MEMORY}.attempts:MemoryAttempts.retire_for_outage",
+        "if now - started_at >= bound:",
+        "if now - started_at >= 10 * bound:",
+    ),
+    bug(
+        "detached-delay-too-long",
+        "A detached wake is put off by twenty seconds.",
+        f"{CORE}.token_outage:outage_of_detached_wake",
+        "delay=max(_SECOND, min(longest_delay, whole_seconds)),",
+        "delay=4 * longest_delay,",
+    ),
+    bug(
+        "handoff-failure-ends-the-run",
+        "A failed handoff gives a live runner up.",
+        f"{CORE}.error_routing:_after_handoff",
+        "Situation.HANDOFF, WithholdCleanup(), defer)",
+        "Situation.HANDOFF, *_last_words(failure, detached_recovery=True, force=True))",
+    ),
+    bug(
+        "deferral-forgets-silence",
+        "A deferral resets the watch on a silent runner.",
+        f"{MEMORY}.attempts:MemoryAttempts.defer",
+        "        if run is not None:\n",
+        "        if run is not None:\n"
+        "            for row in self.world.attempts_of_run(run): row.silence = None\n",
+    ),
+    bug(
+        "lease-token-told",
+        "A lease token is logged as the reason of a deferral.",
+        f"{RUNTIME}.error_path:ErrorPath._pre_code",
+        "reason=decision.cause,",
+        "reason=ref.lease_token.value,",
+    ),
+)
