@@ -84,6 +84,7 @@ async def test_the_bundle_comes_as_it_was_stored() -> None:
         pytest.param("POST", "token", id="token"),
         pytest.param("POST", "events", id="events"),
         pytest.param("PUT", "steps/one", id="step"),
+        pytest.param("POST", "receipts/charge", id="lease-receipt"),
         pytest.param("POST", "sheets/leads", id="open-sheet"),
         pytest.param("POST", "sheets/leads/rows", id="rows"),
         pytest.param("POST", "terminal", id="terminal"),
@@ -95,6 +96,7 @@ async def test_a_dead_attempt_can_do_nothing_though_its_token_still_holds(
     """Once the run has ended, every call that writes or shows a secret says `attempt_over`."""
     bodies: dict[str, Json] = {
         "events": {"events": [{"eventId": "1", "kind": "log", "payload": {}}]},
+        "receipts/charge": {"holder": "one"},
         "sheets/leads": {"total": 1},
         "sheets/leads/rows": {"rows": [{"rowIndex": 0, "inputRow": 1, "output": 1}]},
         "terminal": {"status": "completed", "output": 1},
@@ -207,6 +209,37 @@ async def test_a_steps_first_result_stays() -> None:
 
     assert first.json() == second.json() == {"output": {"n": 1}}
     assert listed.json() == {"steps": [{"step": "fetch/page 1", "output": {"n": 1}}]}
+
+
+async def test_an_action_is_leased_and_done_once() -> None:
+    """The answers tell a play whether to act, that it acted, or that nobody knows."""
+    async with deployed() as gateway:
+        fresh = await gateway.start()
+        headers = await gateway.runner(fresh)
+        url = f"{RUNNER}/receipts/charge/card%201"
+
+        async def lease(holder: str, **fields: Json) -> Json:
+            answer = await gateway.client.post(
+                url, headers=headers, json={"holder": holder, **fields}
+            )
+            assert answer.is_success, answer.text
+            document: Json = answer.json()
+            return document
+
+        first, other, redone = await lease("a"), await lease("b"), await lease("b", redo=True)
+        done = await gateway.client.put(
+            url, headers=headers, json={"holder": "b", "output": {"n": 1}}
+        )
+        late = await gateway.client.put(url, headers=headers, json={"holder": "a", "output": 2})
+        known = await lease("c")
+        unnamed = await gateway.client.post(url, headers=headers, json={})
+
+    assert (first, other) == ({"state": "leased"}, {"state": "in_doubt", "attempt": 1})
+    assert redone == {"state": "leased"}
+    assert done.json() == {"output": {"n": 1}}
+    assert (late.status_code, late.json()["code"]) == (409, "attempt_over")
+    assert known == {"state": "done", "attempt": 1, "output": {"n": 1}}
+    assert unnamed.status_code == 422
 
 
 async def test_sheet_rows_are_written_once_and_read_in_pages() -> None:

@@ -26,6 +26,7 @@ class ScriptedGateway:
         self.events: list[dict[str, Any]] = []
         self.event_ids: set[str] = set()
         self.steps: dict[str, Any] = {}
+        self.receipts: dict[str, dict[str, Any]] = {}
         self.sheets: dict[str, dict[int, dict[str, Any]]] = {}
         self.totals: dict[str, int] = {}
         self.terminals: list[dict[str, Any]] = []
@@ -175,6 +176,17 @@ class Handler(BaseHTTPRequestHandler):
                 return 200, {"steps": [{"step": s, "output": o} for s, o in state.steps.items()]}
             case "PUT", ["steps", step]:
                 return 200, {"output": state.steps.setdefault(step, body["output"])}
+            case "POST", ["receipts", name]:
+                receipt = state.receipts.setdefault(name, {"holder": body["holder"], "attempt": 1})
+                if "output" in receipt:
+                    return 200, {"state": "done", "attempt": 1, "output": receipt["output"]}
+                if receipt["holder"] != body["holder"] and not body["redo"]:
+                    return 200, {"state": "in_doubt", "attempt": receipt["attempt"]}
+                receipt["holder"] = body["holder"]
+                return 200, {"state": "leased"}
+            case "PUT", ["receipts", name]:
+                assert state.receipts[name]["holder"] == body["holder"]
+                return 200, {"output": state.receipts[name].setdefault("output", body["output"])}
             case "POST", ["sheets", name]:
                 state.totals[name] = body["total"]
                 return 200, {"finished": sorted(state.sheets.setdefault(name, {}))}

@@ -191,7 +191,9 @@ def test_an_empty_map(stage: Stage, gateway: ScriptedGateway) -> None:
         pytest.param("ctx.step('a', object)", "returned what cannot be stored", id="step-value"),
         pytest.param("ctx.sleep('a', seconds=1)", "sleep is not available in this", id="sleep"),
         pytest.param("ctx.wait_for('a')", "wait_for is not available in this", id="wait"),
-        pytest.param("ctx.slep", "ctx has no 'slep'; it has attempt, log, map", id="unknown"),
+        pytest.param(
+            "ctx.slep", "ctx has no 'slep'; it has ActionInDoubt, attempt, log, map", id="unknown"
+        ),
         pytest.param("ctx.secrets['KEY']", "KEY: name this secret", id="secret"),
     ],
 )

@@ -1,11 +1,13 @@
 """What a runner hands in: step results, sheet rows, and how its attempt ended (C23, C28, C34)."""
 
+from typing import assert_never
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from deepline.core.model.heartbeat import NoFence
-from deepline.core.model.json_value import Json
+from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.result import Failed, RunnerResult, RunnerTerminal, Suspended
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.core.model.why import Why
@@ -16,6 +18,7 @@ from deepline.gateway.problems import Problem, invalid
 from deepline.gateway.query import query_integer
 from deepline.gateway.routes import json_response, route
 from deepline.ports.errors import FenceLost, MalformedDocument
+from deepline.ports.receipts import LeaseAnswer, ReceiptDone, ReceiptInDoubt, ReceiptLeased
 from deepline.ports.sheets import RowOutcome, SheetRow
 from deepline.ports.terminals import (
     OfferRefused,
@@ -29,6 +32,7 @@ NOT_STORABLE = "RESULT_NOT_STORABLE"
 _MOST_ROWS = 1_000
 _MOST_INDEX = 2_147_483_647
 _LONGEST_ROW_ERROR = 10_000
+_LONGEST_HOLDER = 100
 _TOO_LARGE = 413
 
 
@@ -46,6 +50,8 @@ class RunnerWorkRoutes:
         return [
             route("GET", "/api/v1/runner/steps", self.steps),
             route("PUT", "/api/v1/runner/steps/{step:path}", self.save_step),
+            route("POST", "/api/v1/runner/receipts/{receipt:path}", self.lease_receipt),
+            route("PUT", "/api/v1/runner/receipts/{receipt:path}", self.complete_receipt),
             route("POST", sheet, self.open_sheet),
             route("POST", f"{sheet}/rows", self.finish_rows),
             route("GET", f"{sheet}/rows", self.read_rows),
@@ -67,6 +73,34 @@ class RunnerWorkRoutes:
                 self._ports.receipts.save_step, runner.key, step, document.get("output")
             )
         return json_response({"output": stored.output})
+
+    async def lease_receipt(self, request: Request) -> Response:
+        """Lease an external action before it is done, or tell what became of it."""
+        runner = authenticate_runner(self._gateway, request)
+        receipt = _name(request, "receipt")
+        async with self._gateway.bodies.read_document(request, self._sizes.small) as document:
+            answer = await self._gateway.write(
+                self._ports.receipts.lease,
+                runner.key,
+                receipt,
+                _holder(document),
+                redo=document.get("redo") is True,
+            )
+        return json_response(_lease_answer(answer))
+
+    async def complete_receipt(self, request: Request) -> Response:
+        """Keep what came of a leased action; the first result stays and is answered."""
+        runner = authenticate_runner(self._gateway, request)
+        receipt = _name(request, "receipt")
+        async with self._gateway.bodies.read_document(request, self._sizes.step) as document:
+            done = await self._gateway.write(
+                self._ports.receipts.complete,
+                runner.key,
+                receipt,
+                _holder(document),
+                document.get("output"),
+            )
+        return json_response({"output": done.output})
 
     async def open_sheet(self, request: Request) -> Response:
         """Declare a sheet and learn which of its rows are finished already."""
@@ -188,6 +222,22 @@ def _name(request: Request, parameter: str) -> str:
     if not name.isprintable():
         raise invalid(f"{parameter}: must be printable text.")
     return name
+
+
+def _holder(document: JsonObject) -> str:
+    return fields.text(document, "holder", "", longest=_LONGEST_HOLDER)
+
+
+def _lease_answer(answer: LeaseAnswer) -> Json:
+    match answer:
+        case ReceiptLeased():
+            return {"state": "leased"}
+        case ReceiptDone(attempt=attempt, output=output):
+            return {"state": "done", "attempt": attempt, "output": output}
+        case ReceiptInDoubt(attempt=attempt):
+            return {"state": "in_doubt", "attempt": attempt}
+        case _:
+            assert_never(answer)
 
 
 def _row(item: Json, path: str) -> RowOutcome:

@@ -11,12 +11,13 @@ from deepline.runner.capture import printable
 from deepline.runner.failures import shortened, shown, worded
 from deepline.runner.link import Link
 from deepline.runner.mapping import RowWork, map_in_threads
+from deepline.runner.receipts import ActionInDoubt, Receipts
 from deepline.runner.rows import Rows
 from deepline.runner.steps import Steps, checked_name
 from deepline.runner.storable import NotStorable, encode, storable
 
 RowT = TypeVar("RowT")
-NOT_YET = frozenset({"sleep", "wait_for", "once", "run_play"})
+NOT_YET = frozenset({"sleep", "wait_for", "run_play"})
 WORKERS = 8
 
 
@@ -44,9 +45,13 @@ class Secrets(Mapping[str, str]):
 class Common:
     """What sync and async plays have in common."""
 
+    ActionInDoubt = ActionInDoubt
+    """What `ctx.once` raises for an action that may have happened; here to be caught."""
+
     def __init__(self, link: Link, run_id: str, attempt: int, secrets: Mapping[str, str]) -> None:
         self._link = link
         self._steps = Steps(link)
+        self._receipts = Receipts(link)
         self._sheets: set[str] = set()
         self.run_id = run_id
         self.attempt = attempt
@@ -108,6 +113,17 @@ class Context(Common):
         done, output = self._steps.begin(name)
         return output if done else self._steps.keep(name, value_of(function()))
 
+    def once(
+        self, name: str, function: Callable[[], object], *, retry: str | None = None
+    ) -> object:
+        """Do `function()`, an action outside, at most once in the whole run; answer its result.
+
+        When an earlier process of the run began it and told of no result, `ctx.ActionInDoubt` is
+        raised, or with `retry="safe"` the action is done again.
+        """
+        done, output = self._receipts.begin(name, retry)
+        return output if done else self._receipts.keep(name, value_of(function()))
+
 
 class AsyncContext(Common):
     """`ctx` of `async def play(ctx, input)`."""
@@ -135,6 +151,16 @@ class AsyncContext(Common):
             return output
         value = await awaited_value_of(function)
         return await in_thread(lambda: self._steps.keep(name, value))
+
+    async def once(
+        self, name: str, function: Callable[[], object], *, retry: str | None = None
+    ) -> object:
+        """Like `Context.once`; `function` may be a coroutine function."""
+        done, output = await in_thread(lambda: self._receipts.begin(name, retry))
+        if done:
+            return output
+        value = await awaited_value_of(function)
+        return await in_thread(lambda: self._receipts.keep(name, value))
 
 
 def _checked_workers(workers: int, rows: int) -> int:

@@ -1,4 +1,4 @@
-"""Answering what a play asks: sheets and steps, by calls to the gateway (C23, C28)."""
+"""Answering what a play asks: sheets, steps, receipts, by calls to the gateway (C23, C28)."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -17,6 +17,10 @@ from deepline.runner.messages import Garbled, Line
 from deepline.runner.redaction import Redactor
 
 THREADS = 4
+_RECEIPT_CALLS = {
+    "lease_receipt": ("POST", ("holder", "redo")),
+    "complete_receipt": ("PUT", ("holder", "output")),
+}
 
 
 class Requests:
@@ -92,8 +96,17 @@ class Requests:
                     self.steps.append({"step": step})
                 path = f"steps/{path_part(step)}"
                 return {"answer": self._gateway.ask("PUT", path, {"output": output})}
+            case {"ask": ("lease_receipt" | "complete_receipt") as what, "receipt": str(receipt)}:
+                return {"answer": self._receipt(what, receipt, message)}
             case _:
                 raise ValueError("this runner does not know that question")
+
+    def _receipt(
+        self, what: str, receipt: str, message: Mapping[str, object]
+    ) -> Mapping[str, object]:
+        method, fields = _RECEIPT_CALLS[what]
+        body = {name: message.get(name) for name in fields}
+        return self._gateway.ask(method, f"receipts/{path_part(receipt)}", body)
 
     def _without_secrets(self, row: object) -> object:
         """The row as it is, but for secrets in the words of its error."""

@@ -165,5 +165,6 @@ class Runner:
             return
         receipt = f"charge {self.key.run_id}"
         world.receipts.setdefault(self.key.run_id, {}).setdefault(
-            receipt, ReceiptRow(receipt_key=receipt, attempt=self.key.attempt, state="leased")
+            receipt,
+            ReceiptRow(receipt_key=receipt, attempt=self.key.attempt, holder=self.life.name),
         )

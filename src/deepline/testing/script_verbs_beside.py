@@ -183,6 +183,20 @@ async def _step(stage: Stage) -> object:
     return await stage.stores.receipts.save_step(stage.key(), step, number)
 
 
+async def _once(stage: Stage) -> object:
+    receipts, chance, key = stage.stores.receipts, stage.chance, stage.key()
+    name, holder = f"receipt-{chance.randrange(3)}", f"holder-{chance.randrange(2)}"
+    if chance.random() < 0.4:
+        return await receipts.complete(key, name, holder, chance.randrange(9))
+    return await receipts.lease(key, name, holder, redo=chance.random() < 0.2)
+
+
+async def _release(stage: Stage) -> object:
+    if not stage.refs:
+        return NOTHING
+    return await stage.stores.receipts.release(stage.pick(stage.refs), reason="fence_lost")
+
+
 async def _report(stage: Stage) -> object:
     key = stage.key()
     events = [
@@ -245,6 +259,8 @@ VERBS_BESIDE: dict[str, Verb] = {
     "usage": Verb(2, _usage),
     "rows": Verb(2, _rows),
     "save_step": Verb(1, _step),
+    "once": Verb(4, _once),
+    "release": Verb(1, _release),
     "report": Verb(1, _report),
     "outcome": Verb(3, _outcome),
     "list": Verb(1, _list),

@@ -273,4 +273,6 @@ class ReceiptRow:
 
     receipt_key: str
     attempt: int
-    state: str
+    holder: str
+    state: str = "leased"
+    output: Json = None
