@@ -16,7 +16,7 @@ from deepline.cli.settings.parts import default_home
 from deepline.cli.settings.reading import SettingsRefused
 from deepline.cli.settings.variables import VARIABLES
 from deepline.cli.settings.worker import lane_of, read_worker
-from deepline.gateway import SigningKeys, generate_signing_key
+from deepline.gateway import SigningKeys, generate_secrets_key, generate_signing_key
 
 DSN = "postgresql://me:hunter2-the-second@db/x"
 TOKEN = "internal-token-of-the-tests"
@@ -252,6 +252,24 @@ def test_signing_keys_rotate_from_a_text_or_a_file(tmp_path: Path) -> None:
 def test_a_gateway_that_nobody_could_use_is_refused(extra: dict[str, str], says: str) -> None:
     """Each of these would only show when the first worker or runner calls."""
     assert says in refusal(read_gateway, GATEWAY | extra)
+
+
+def test_keys_of_secrets_come_from_a_text_or_a_file(tmp_path: Path) -> None:
+    """None is fine, one that cannot be used is refused without being shown."""
+    file = tmp_path / "secrets-key"
+    file.write_text(f"{generate_secrets_key()}\n{generate_secrets_key()}\n")
+    named = GATEWAY | {"DEEPLINE_SECRETS_KEY_FILE": str(file)}
+
+    assert len(read_gateway(named).secrets_keys) == 2
+    assert len(read_gateway(named | {"DEEPLINE_SECRETS_KEY": "A" * 43 + "="}).secrets_keys) == 1
+    assert read_gateway(GATEWAY).secrets_keys == ()
+    said = refusal(read_gateway, GATEWAY | {"DEEPLINE_SECRETS_KEY": "hunter2"})
+    assert "DEEPLINE_SECRETS_KEY must hold 32 random bytes" in said
+    assert "hunter2" not in said
+    file.write_text("\n")
+    assert "DEEPLINE_SECRETS_KEY_FILE must hold" in refusal(read_gateway, named)
+    named["DEEPLINE_SECRETS_KEY_FILE"] = str(tmp_path / "none")
+    assert "may read" in refusal(read_gateway, named)
 
 
 def test_root_keeps_its_directory_where_the_database_account_may_enter() -> None:

@@ -57,7 +57,7 @@ def test_up_is_ready_and_leaves_nothing_behind(home: Path) -> None:
     assert announced == url
     assert str(home / "api-key") in line
     assert 'deepline_absurd_runtime_worker_info{schema="deepline"' in metrics
-    for name in ("api-key", "internal-token", "signing-key.pem"):
+    for name in ("api-key", "internal-token", "signing-key.pem", "secrets-key"):
         assert stat.S_IMODE((home / name).stat().st_mode) == 0o600
     assert nothing_left(home)
     assert not (home / "address").exists()

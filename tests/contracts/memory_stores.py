@@ -46,6 +46,7 @@ def memory_stores() -> Stores:
         recovery=ports.recovery,
         run_events=ports.run_events,
         runs=ports.runs,
+        secrets=ports.secrets,
         sheets=ports.sheets,
         signals=ports.signals,
         terminals=ports.terminals,

@@ -67,6 +67,7 @@ async def postgres_stores(dsn: str) -> AsyncIterator[Stores]:
             recovery=store.recovery,
             run_events=store.run_events,
             runs=store.runs,
+            secrets=store.secrets,
             sheets=store.sheets,
             signals=store.signals,
             terminals=store.terminals,

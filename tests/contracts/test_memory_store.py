@@ -21,6 +21,7 @@ from deepline.testing import (
     RecoveryContract,
     RunEventsContract,
     RunsContract,
+    SecretsContract,
     SheetsContract,
     SignalsContract,
     Stores,
@@ -105,6 +106,10 @@ class TestRunEvents(RunEventsContract):
 
 
 class TestRuns(RunsContract):
+    pass
+
+
+class TestSecrets(SecretsContract):
     pass
 
 

@@ -23,6 +23,7 @@ from deepline.testing import (
     RecoveryContract,
     RunEventsContract,
     RunsContract,
+    SecretsContract,
     SheetsContract,
     SignalsContract,
     Stores,
@@ -108,6 +109,10 @@ class TestRunEvents(RunEventsContract):
 
 
 class TestRuns(RunsContract):
+    pass
+
+
+class TestSecrets(SecretsContract):
     pass
 
 

@@ -30,6 +30,8 @@ from deepline.gateway import (
     GatewayPorts,
     GatewaySettings,
     RunHints,
+    Sealer,
+    SecretVault,
     ServerLimits,
     SigningKeys,
     create_app,
@@ -171,6 +173,7 @@ class Options:
     ports: Callable[[GatewayPorts], GatewayPorts] = lambda ports: ports
     limits: ServerLimits = attrs.field(factory=ServerLimits)
     secrets: dict[str, str] = attrs.field(factory=dict)
+    sealer: Sealer | None = attrs.field(factory=lambda: Sealer([bytes(range(32))]))
     probe: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     shutdown: trio.Event = attrs.field(factory=trio.Event)
     keys: SigningKeys = KEYS
@@ -200,7 +203,11 @@ async def deployed(options: Options | None = None) -> AsyncIterator[Deployment]:
         receipts=store.receipts,
         signals=store.signals,
         api_keys=store.api_keys,
-        secrets=EnvironmentSecrets(chosen.secrets),
+        secrets=SecretVault(
+            store=store.secrets,
+            sealer=chosen.sealer,
+            otherwise=EnvironmentSecrets(chosen.secrets),
+        ),
         hints=hints,
         poke=hints.poke,
         probe=chosen.probe,

@@ -72,6 +72,32 @@ def test_secrets_are_not_told(stage: Stage, gateway: ScriptedGateway) -> None:
     assert running.terminal["error"] == "PLAY_FAILED: RuntimeError: [secret]"
 
 
+def test_secrets_are_not_in_what_people_download(stage: Stage, gateway: ScriptedGateway) -> None:
+    """Result and rows hold no secret; what only the play reads again is left as it is."""
+    running = stage.run(
+        """
+        def play(ctx, input):
+            key = ctx.secrets["KEY"]
+            ctx.map("rows", [{"key": key, "n": 12345}], lambda row: [row["key"]])
+            ctx.step("login", lambda: key)
+            ctx.once("order", lambda: key)
+            return {"url": f"https://x/?key={key}", key: 1, "number": "12345 and 1234"}
+        """,
+        secrets={"KEY": "sk-very-secret", "PIN": "1234"},
+    )
+
+    assert running.terminal["output"] == {
+        "url": "https://x/?key=[secret]",
+        "[secret]": 1,
+        "number": "12345 and 1234",
+    }
+    (row,) = gateway.sheets["rows"].values()
+    assert (row["inputRow"], row["output"]) == ({"key": "[secret]", "n": 12345}, ["[secret]"])
+    assert gateway.steps == {"login": "sk-very-secret"}
+    assert gateway.receipts["order"]["output"] == "sk-very-secret"
+    assert "sk-very-secret" not in str(running.left_behind)
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -36,6 +36,7 @@ ENTRIES: Sequence[Entry] = (
     _entry("run", PLAYS, "Run a play, watch it, and write what came out."),
     _entry("runs", PLAYS, "List, show, follow and cancel runs.", "app"),
     _entry("explain", PLAYS, "Say why a run ended so, or why it is not moving."),
+    _entry("secrets", PLAYS, "Keep, list and remove secrets that plays use by name.", "app"),
     _entry("demo", SETUP, "Run the example play for real, its worker killed half-way."),
     _entry("up", SETUP, "Run everything on this machine: database, gateway, worker, controller."),
     _entry("worker", ROLES, "Serve one lane of runs."),

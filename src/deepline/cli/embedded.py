@@ -18,7 +18,7 @@ from deepline.cli.home import Home, kept
 from deepline.cli.settings.parts import SCHEMA, masked
 from deepline.core.environment import BACKEND_VARIABLE, configured_backend
 from deepline.core.model.identity import OrgId
-from deepline.gateway import generate_signing_key
+from deepline.gateway import generate_secrets_key, generate_signing_key
 from deepline.ports.api_keys import ApiKeys
 
 ORG = OrgId("local")
@@ -38,8 +38,8 @@ class Deployment:
     def role_variables(self, url: str) -> Mapping[str, str]:
         """The variables with which a role of this deployment runs, here or in its own process.
 
-        `url` is where the gateway is. The signing key is named by its file, which only a gateway
-        opens.
+        `url` is where the gateway is. The signing key and the key of secrets are named by their
+        files, which only a gateway opens.
         """
         return {
             DSN_VARIABLE: self.dsn,
@@ -49,6 +49,7 @@ class Deployment:
             "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL": url,
             "DEEPLINE_PUBLIC_URL": url,
             "DEEPLINE_SIGNING_KEY_FILE": str(self.home.signing_key),
+            "DEEPLINE_SECRETS_KEY_FILE": str(self.home.secrets_key),
         }
 
     async def admit_operator(self, keys: ApiKeys) -> None:
@@ -75,6 +76,7 @@ async def deployed(home: Home, values: Mapping[str, str]) -> AsyncIterator[Deplo
 async def _prepared(home: Home, dsn: str, values: Mapping[str, str]) -> Deployment:
     await migrate(dsn, values.get("DEEPLINE_SCHEMA", "").strip() or SCHEMA)
     kept(home.signing_key, generate_signing_key)
+    kept(home.secrets_key, generate_secrets_key)
     return Deployment(
         home=home,
         backend=configured_backend(values),

@@ -6,6 +6,7 @@
       machine          who this machine is among those of its deployment
       internal-token   what worker and gateway know each other by
       signing-key.pem  what executor tokens are signed with; a gateway's alone
+      secrets-key      what secrets of plays are sealed with; a gateway's alone
       api-key          an operator's key to the gateway
       address          where the gateway is, while it is up
 
@@ -43,6 +44,11 @@ class Home:
     def signing_key(self) -> Path:
         """The file of the signing key."""
         return self.path / "signing-key.pem"
+
+    @property
+    def secrets_key(self) -> Path:
+        """The file of the key that seals secrets."""
+        return self.path / "secrets-key"
 
     @property
     def api_key(self) -> Path:

@@ -14,6 +14,7 @@ from deepline.gateway.problems import Problem
 from deepline.gateway.run_routes import RunRoutes
 from deepline.gateway.runner_routes import RunnerRoutes
 from deepline.gateway.runner_work_routes import RunnerWorkRoutes
+from deepline.gateway.secret_routes import SecretRoutes
 from deepline.gateway.settings import GatewaySettings
 from deepline.gateway.sheet_routes import SheetRoutes
 from deepline.gateway.signing import SigningKeys
@@ -39,6 +40,7 @@ def create_app(ports: GatewayPorts, settings: GatewaySettings, keys: SigningKeys
         RunRoutes,
         EventRoutes,
         SheetRoutes,
+        SecretRoutes,
     )
     chance = ports.chance
     boundary = Middleware(

@@ -14,7 +14,7 @@ from deepline.gateway.admission_gate import AdmissionGate
 from deepline.gateway.bodies import Bodies
 from deepline.gateway.executor_tokens import ExecutorTokenIssuer
 from deepline.gateway.hints import Hints
-from deepline.gateway.secrets import SecretResolver
+from deepline.gateway.secrets import SecretVault
 from deepline.gateway.settings import GatewaySettings
 from deepline.gateway.signing import SigningKeys
 from deepline.ports.admission import Admission
@@ -59,7 +59,7 @@ class GatewayPorts:
     receipts: Receipts
     signals: Signals
     api_keys: ApiKeys
-    secrets: SecretResolver
+    secrets: SecretVault
     hints: Hints
     poke: Callable[[RunId], None]
     probe: Probe

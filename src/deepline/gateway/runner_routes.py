@@ -159,8 +159,8 @@ class RunnerRoutes:
             raise Problem(
                 422,
                 "secret_missing",
-                f"The launch names secrets that are not set: {', '.join(missing)}; set them at "
-                "the gateway.",
+                f"The launch names secrets that are not set: {', '.join(missing)}; set "
+                "them with `deepline secrets set NAME`.",
             )
         return found
 

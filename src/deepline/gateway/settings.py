@@ -23,6 +23,7 @@ class BodyLimits:
     events: int = 1 * _MIB
     rows: int = 8 * _MIB
     step: int = 8 * _MIB
+    secret: int = 256 << 10
     ledger: int = 8 * _MIB
     submit: int = 16 * _MIB
     terminal: int = 32 * _MIB

@@ -121,7 +121,7 @@ class Attempt:
     def _finish(self, outcome: Returned | Failure, give_up_at: float) -> Exit:
         report = self._report()
         if isinstance(outcome, Returned):
-            body = completed(outcome.output, report)
+            body = completed(self._redactor.clean_value(outcome.output), report)
         else:
             body = failed(outcome, report, self._redactor)
             self._transcript.printed("runner", outcome.error)

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 HIDDEN = "[secret]"
 SHORTEST = 4
 SHORTEST_LINE = 8
+SHORTEST_IN_VALUES = 8
+"""In results and rows, shorter secrets stay: hiding them would spoil what is no secret."""
 
 
 class Redactor:
@@ -33,22 +35,31 @@ class Redactor:
         """Characters of the longest thing that is hidden."""
         return len(self._needles[0]) if self._needles else 0
 
-    def clean(self, text: str) -> str:
+    def clean(self, text: str, shortest: int = SHORTEST) -> str:
         """The text without secrets."""
         for needle in self._needles:
+            if len(needle) < shortest:
+                break
             if needle in text:
                 text = text.replace(needle, HIDDEN)
         return text
 
-    def clean_all(self, value: object) -> object:
-        """A plain JSON value whose texts hold no secret."""
+    def clean_all(self, value: object, shortest: int = SHORTEST) -> object:
+        """A plain JSON value whose texts hold no secret of that length or more."""
         if isinstance(value, str):
-            return self.clean(value)
+            return self.clean(value, shortest)
         if isinstance(value, dict):
-            return {self.clean(key): self.clean_all(item) for key, item in value.items()}
+            return {
+                self.clean(key, shortest): self.clean_all(item, shortest)
+                for key, item in value.items()
+            }
         if isinstance(value, list):
-            return [self.clean_all(item) for item in value]
+            return [self.clean_all(item, shortest) for item in value]
         return value
+
+    def clean_value(self, value: object) -> object:
+        """What a play returned, or a row of it, without its secrets."""
+        return self.clean_all(value, SHORTEST_IN_VALUES)
 
 
 def _forms(secret: str) -> set[str]:

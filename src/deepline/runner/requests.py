@@ -109,12 +109,13 @@ class Requests:
         return self._gateway.ask(method, f"receipts/{path_part(receipt)}", body)
 
     def _without_secrets(self, row: object) -> object:
-        """The row as it is, but for secrets in the words of its error."""
-        match row:
+        """The row as people may see it."""
+        clean = self._redactor.clean_value(row)
+        match clean:
             case {"error": str(error), **fields}:
                 return {**fields, "error": self._redactor.clean(error)}
             case _:
-                return row
+                return clean
 
     def _page(self, sheet: str, after: int, limit: int) -> Mapping[str, object]:
         """A page of rows; a shorter one when the rows are so large that it would be too long."""

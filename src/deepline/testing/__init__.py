@@ -37,6 +37,7 @@ from deepline.testing.runs import RunsContract
 from deepline.testing.sandbox_provider import ProviderSubject, SandboxProviderContract
 from deepline.testing.scene import Scene
 from deepline.testing.scripts import play, write_script
+from deepline.testing.secrets import SecretsContract
 from deepline.testing.sheets import SheetsContract
 from deepline.testing.signals import SignalsContract
 from deepline.testing.stores import Stores
@@ -69,6 +70,7 @@ __all__ = [
     "RunsContract",
     "SandboxProviderContract",
     "Scene",
+    "SecretsContract",
     "SheetsContract",
     "SignalsContract",
     "Stores",

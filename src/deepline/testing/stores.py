@@ -24,6 +24,7 @@ from deepline.ports.receipts import Receipts
 from deepline.ports.recovery import Recovery
 from deepline.ports.run_events import RunEvents
 from deepline.ports.runs import Runs
+from deepline.ports.secrets import Secrets
 from deepline.ports.sheets import Sheets
 from deepline.ports.signals import Signals
 from deepline.ports.terminals import Terminals
@@ -60,6 +61,7 @@ class Stores:
     recovery: Recovery
     run_events: RunEvents
     runs: Runs
+    secrets: Secrets
     sheets: Sheets
     signals: Signals
     terminals: Terminals

@@ -87,6 +87,19 @@ async def claimed(gateway: Deployment) -> Fresh:
     return fresh
 
 
+async def test_secrets_of_an_organisation() -> None:
+    """Kept, listed by name, removed; one that is not there is told from one that was."""
+    async with deployed() as gateway, client_of(gateway.url) as client:
+        await client.keep_secret("KEY", "value")
+        listed = await client.secrets()
+        removed = [await client.remove_secret("KEY") for _ in range(2)]
+        with pytest.raises(Refused):
+            await client.keep_secret("a/b", "value")
+
+    assert [secret["name"] for secret in listed] == ["KEY"]
+    assert removed == [True, False]
+
+
 async def test_lists_retries_cancels_and_signals() -> None:
     """What the command line needs beside running a play."""
     async with deployed() as gateway, client_of(gateway.url) as client:

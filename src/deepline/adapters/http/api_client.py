@@ -141,10 +141,7 @@ class ApiClient:
         Each document carries its own `runId`. An answer with a `code` is one that was refused.
         """
         answer = await self._post("/api/v1/runs", {"runs": list(documents)})
-        return [
-            fields.as_object(item, f"receipts[{index}]")
-            for index, item in enumerate(fields.as_array(answer.get("receipts"), "receipts"))
-        ]
+        return _objects(answer, "receipts")
 
     async def list_runs(
         self,
@@ -164,10 +161,7 @@ class ApiClient:
             query["before"] = before
         answer = await self._get("/api/v1/runs", query)
         return RunPage(
-            runs=[
-                fields.as_object(item, f"runs[{index}]")
-                for index, item in enumerate(fields.as_array(answer.get("runs"), "runs"))
-            ],
+            runs=_objects(answer, "runs"),
             following=fields.optional_text(answer, "next", ""),
         )
 
@@ -221,11 +215,7 @@ class ApiClient:
 
     async def sheets(self, run_id: RunId) -> Sequence[JsonObject]:
         """The run's sheets with their counts."""
-        answer = await self._get(f"{_run_path(run_id)}/sheets")
-        return [
-            fields.as_object(item, f"sheets[{index}]")
-            for index, item in enumerate(fields.as_array(answer.get("sheets"), "sheets"))
-        ]
+        return _objects(await self._get(f"{_run_path(run_id)}/sheets"), "sheets")
 
     async def download_sheet(
         self, run_id: RunId, namespace: str, target: Path, *, escape_formulas: bool = False
@@ -244,13 +234,26 @@ class ApiClient:
                 raise failure_of(reply.status_code, _lenient(body), self._base_url)
             return await write_atomically(reply, target)
 
+    async def keep_secret(self, name: str, value: str) -> None:
+        """Keep a secret for plays of the key's organisation, in the place of the one before."""
+        await self._post(_secret_path(name), {"value": value}, method="PUT")
+
+    async def secrets(self) -> Sequence[JsonObject]:
+        """The kept secrets by name, each `{name, updatedAtMs}`; values are never shown."""
+        return _objects(await self._get("/api/v1/secrets"), "secrets")
+
+    async def remove_secret(self, name: str) -> bool:
+        """Remove a kept secret; False when there is none."""
+        answer = await self._repeated(self._call("DELETE", _secret_path(name), idempotent=False))
+        return document_of(answer, self._base_url).get("removed") is True
+
     async def _get(self, path: str, query: Mapping[str, str] | None = None) -> JsonObject:
         call = self._call("GET", path, idempotent=True)
         answer = await self._client.request(attrs.evolve(call, query=query or {}))
         return document_of(answer, self._base_url)
 
-    async def _post(self, path: str, document: JsonObject) -> JsonObject:
-        call = self._call("POST", path, idempotent=False)
+    async def _post(self, path: str, document: JsonObject, *, method: str = "POST") -> JsonObject:
+        call = self._call(method, path, idempotent=False)
         headers = {**call.headers, "content-type": "application/json"}
         content = encode_json(document).encode()
         answer = await self._repeated(attrs.evolve(call, headers=headers, content=content))
@@ -276,6 +279,17 @@ class ApiClient:
 
 def _run_path(run_id: RunId) -> str:
     return f"/api/v1/runs/{urllib.parse.quote(run_id, safe='')}"
+
+
+def _secret_path(name: str) -> str:
+    return f"/api/v1/secrets/{urllib.parse.quote(name, safe='')}"
+
+
+def _objects(answer: JsonObject, name: str) -> list[JsonObject]:
+    return [
+        fields.as_object(item, f"{name}[{index}]")
+        for index, item in enumerate(fields.as_array(answer.get(name), name))
+    ]
 
 
 def _receipt(answer: JsonObject) -> RunReceipt:

@@ -21,6 +21,7 @@ from deepline.adapters.memory.receipts import MemoryReceipts
 from deepline.adapters.memory.recovery import MemoryRecovery
 from deepline.adapters.memory.run_events import MemoryRunEvents
 from deepline.adapters.memory.runs import MemoryRuns
+from deepline.adapters.memory.secrets import MemorySecrets
 from deepline.adapters.memory.sheets import MemorySheets
 from deepline.adapters.memory.signals import MemorySignals
 from deepline.adapters.memory.terminals import MemoryTerminals
@@ -50,6 +51,7 @@ class MemoryPorts:
     recovery: MemoryRecovery
     run_events: MemoryRunEvents
     runs: MemoryRuns
+    secrets: MemorySecrets
     sheets: MemorySheets
     signals: MemorySignals
     terminals: MemoryTerminals
@@ -77,6 +79,7 @@ def open_ports(world: World, faults: Faults = NO_FAULTS) -> MemoryPorts:
         recovery=MemoryRecovery(world, faults),
         run_events=MemoryRunEvents(world, faults),
         runs=MemoryRuns(world, faults),
+        secrets=MemorySecrets(world, faults),
         sheets=MemorySheets(world, faults),
         signals=MemorySignals(world, faults),
         terminals=MemoryTerminals(world, faults),

@@ -267,6 +267,14 @@ class SheetTable:
     rows: dict[int, SheetRowRow] = attrs.field(factory=dict)
 
 
+@attrs.frozen(kw_only=True)
+class SecretRow:
+    """A sealed secret and when it was stored."""
+
+    sealed: bytes = attrs.field(repr=False)
+    updated_at: datetime
+
+
 @attrs.define(kw_only=True)
 class ReceiptRow:
     """An external action claimed by an attempt; `state` is leased, done or released."""

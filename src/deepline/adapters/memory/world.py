@@ -29,6 +29,7 @@ from deepline.adapters.memory.rows import (
     OutboxRow,
     ReceiptRow,
     RunRow,
+    SecretRow,
     SheetTable,
     SignalRow,
     UsageRow,
@@ -99,6 +100,7 @@ class World:
     recoveries: dict[tuple[RunId, str], PreCodeRecovery] = attrs.field(factory=dict)
     api_keys: dict[str, ApiKey] = attrs.field(factory=dict)
     duty_leases: dict[str, DutyLeaseRow] = attrs.field(factory=dict)
+    secrets: dict[OrgId, dict[str, SecretRow]] = attrs.field(factory=dict)
     queue: EngineQueue = attrs.field(init=False)
 
     _listeners: list[Listener] = attrs.field(factory=list)

@@ -26,6 +26,7 @@ from deepline.adapters.postgres.receipts import PostgresReceipts
 from deepline.adapters.postgres.recovery import PostgresRecovery
 from deepline.adapters.postgres.run_events import PostgresRunEvents
 from deepline.adapters.postgres.runs import PostgresRuns
+from deepline.adapters.postgres.secrets import PostgresSecrets
 from deepline.adapters.postgres.settings import ConnectionSettings
 from deepline.adapters.postgres.sheets import PostgresSheets
 from deepline.adapters.postgres.signals import PostgresSignals
@@ -56,6 +57,7 @@ class PostgresStore:
     sheets: PostgresSheets
     receipts: PostgresReceipts
     runs: PostgresRuns
+    secrets: PostgresSecrets
     run_events: PostgresRunEvents
     api_keys: PostgresApiKeys
     launches: PostgresLaunches
@@ -104,6 +106,7 @@ async def open_store(
                 sheets=PostgresSheets(steps),
                 receipts=PostgresReceipts(steps),
                 runs=PostgresRuns(steps),
+                secrets=PostgresSecrets(steps),
                 run_events=PostgresRunEvents(steps),
                 api_keys=PostgresApiKeys(steps),
                 launches=PostgresLaunches(steps, count),

@@ -1,5 +1,6 @@
 """A gateway process: the HTTP side of a deployment, with all its state in the store (DESIGN)."""
 
+import base64
 import random
 from collections.abc import Mapping
 from functools import partial
@@ -22,6 +23,8 @@ from deepline.gateway import (
     GatewaySettings,
     InvalidSigningKey,
     RunHints,
+    Sealer,
+    SecretVault,
     SigningKeys,
     create_app,
     serve_bound,
@@ -124,7 +127,11 @@ class Gateway:
             receipts=ports.receipts,
             signals=ports.signals,
             api_keys=ports.api_keys,
-            secrets=EnvironmentSecrets(self.secrets),
+            secrets=SecretVault(
+                store=ports.secrets,
+                sealer=Sealer(self.role.secrets_keys) if self.role.secrets_keys else None,
+                otherwise=EnvironmentSecrets(self.secrets),
+            ),
             hints=self.hints,
             poke=self.hints.poke,
             probe=self.store.probe,
@@ -160,4 +167,5 @@ def read_keys(role: GatewayRole) -> SigningKeys:
 
 def gateway_secrets(role: GatewayRole) -> list[str]:
     """What must never be shown of a gateway."""
-    return [role.internal_token, *role.signing_keys, role.store.dsn]
+    secrets_keys = [base64.b64encode(key).decode("ascii") for key in role.secrets_keys]
+    return [role.internal_token, *role.signing_keys, *secrets_keys, role.store.dsn]

@@ -1,4 +1,4 @@
-"""What a gateway must know before it starts. It alone holds the signing key (I45)."""
+"""What a gateway must know before it starts. It alone holds the keys (I45)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +16,7 @@ from deepline.cli.settings.parts import (
 from deepline.cli.settings.reading import Reader
 from deepline.core.environment import configured_backend
 from deepline.core.limits import Limits
+from deepline.gateway import InvalidSecretsKey, read_secrets_keys
 
 PORT = 8400
 TOKEN_MIN = 16
@@ -25,7 +26,10 @@ _EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - names it, does no
 
 @attrs.frozen(kw_only=True)
 class GatewayRole:
-    """One gateway process. `public_url` `None` is the address it listens on."""
+    """One gateway process. `public_url` `None` is the address it listens on.
+
+    Without `secrets_keys` it keeps no secrets.
+    """
 
     process: ProcessSettings
     store: StoreSettings
@@ -35,6 +39,7 @@ class GatewayRole:
     public_url: str | None = None
     internal_token: str = attrs.field(repr=masked)
     signing_keys: Sequence[str] = attrs.field(repr=masked)
+    secrets_keys: Sequence[bytes] = attrs.field(default=(), repr=masked)
     backend: str
     placement_policy_id: str | None = None
     release_id: str | None = None
@@ -61,6 +66,7 @@ def read_gateway(values: Mapping[str, str]) -> GatewayRole:
         public_url=public_url,
         internal_token=_internal_token(reader),
         signing_keys=_signing_keys(reader),
+        secrets_keys=_secrets_keys(reader),
         backend=configured_backend(values),
         placement_policy_id=reader.text("DEEPLINE_PLACEMENT_POLICY"),
         release_id=reader.text("DEEPLINE_RELEASE_ID"),
@@ -85,14 +91,9 @@ def _internal_token(reader: Reader) -> str:
 
 
 def _signing_keys(reader: Reader) -> Sequence[str]:
-    text, path = reader.text("DEEPLINE_SIGNING_KEY"), reader.text("DEEPLINE_SIGNING_KEY_FILE")
-    name = "DEEPLINE_SIGNING_KEY" if text else "DEEPLINE_SIGNING_KEY_FILE"
-    if not text and path:
-        try:
-            text = Path(path).read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError):
-            reader.invalid(name, "must name a file of keys that this process may read")
-            return ()
+    name, text = _text_or_file(reader, "DEEPLINE_SIGNING_KEY")
+    if text is None:
+        return ()
     if not text:
         reader.missing("DEEPLINE_SIGNING_KEY")
         return ()
@@ -100,3 +101,29 @@ def _signing_keys(reader: Reader) -> Sequence[str]:
     if not keys:
         reader.invalid(name, "must hold Ed25519 private keys in PEM form")
     return keys
+
+
+def _secrets_keys(reader: Reader) -> Sequence[bytes]:
+    name, text = _text_or_file(reader, "DEEPLINE_SECRETS_KEY")
+    if text is None or (not text and name == "DEEPLINE_SECRETS_KEY"):
+        return ()
+    try:
+        return read_secrets_keys(text)
+    except InvalidSecretsKey as error:
+        reader.invalid(name, str(error))
+        return ()
+
+
+def _text_or_file(reader: Reader, variable: str) -> tuple[str, str | None]:
+    """The variable that counts and its text: empty when unset, `None` when it cannot be read."""
+    name = f"{variable}_FILE"
+    text, path = reader.text(variable), reader.text(name)
+    if text:
+        return variable, text
+    if not path:
+        return variable, ""
+    try:
+        return name, Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        reader.invalid(name, "must name a file of keys that this process may read")
+        return name, None

@@ -50,6 +50,8 @@ VARIABLES: Sequence[Variable] = (
     _optional("DEEPLINE_PUBLIC_URL", "the address it listens on"),
     _optional("DEEPLINE_SIGNING_KEY", "the file", secret=True),
     _optional("DEEPLINE_SIGNING_KEY_FILE", "none"),
+    _optional("DEEPLINE_SECRETS_KEY", "the file", secret=True),
+    _optional("DEEPLINE_SECRETS_KEY_FILE", "none"),
     _optional("DEEPLINE_PLACEMENT_POLICY", "none"),
     _optional("DEEPLINE_ALLOW_TEST_FAULTS", "no"),
     _optional("DEEPLINE_METRICS_HOST", "127.0.0.1"),
