@@ -77,6 +77,10 @@ class Deployment:
         """Submit a run and claim it, as a worker would."""
         answer = await self.submit(key, runId=run_id, **fields)
         assert answer.status_code == 201, answer.text
+        return await self.claim(run_id)
+
+    async def claim(self, run_id: str) -> Fresh:
+        """Claim the one run that is due, as a worker would."""
         claimed = await self.store.attempts.claim(
             ClaimRequest(
                 lane=lane_of_release(None),

@@ -9,11 +9,14 @@ import pytest
 import trio
 
 from deepline.core.limits import Limits
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.identity import AttemptKey, OrgId, ReleaseId, RunId
 from deepline.core.model.json_value import Json
+from deepline.core.model.result import Failed
 from deepline.core.queues import lane_of_release
 from deepline.gateway import GatewayPorts, GatewaySettings
 from deepline.ports.admission import Submission, SubmitReceipt
+from deepline.ports.sheets import RowOutcome
 from tests.gateway.deployment import (
     ALICE,
     BOB,
@@ -25,6 +28,7 @@ from tests.gateway.deployment import (
     bearer,
     deployed,
     eventually,
+    key_of,
 )
 
 V7_LANE = lane_of_release(ReleaseId("v7"))
@@ -347,7 +351,8 @@ async def test_the_deployment_says_where_a_run_executes() -> None:
 async def test_running_again_takes_the_old_launch_and_input() -> None:
     """A retry is a new run that names the old one; what the request says comes first."""
     async with deployed() as gateway:
-        await gateway.submit(runId="run_1", input={"rows": [1]}, entry="main", secretNames=["A"])
+        fresh = await gateway.start(input={"rows": [1]}, entry="main", secretNames=["A"])
+        await gateway.end(fresh)
         post = gateway.client.post
         answer = await post(
             "/api/v1/runs",
@@ -356,6 +361,8 @@ async def test_running_again_takes_the_old_launch_and_input() -> None:
         )
         stranger = await post("/api/v1/runs", json={"retryOf": "run_1"}, headers=bearer(BOB))
         launch = await gateway.store.launches.read(RunId("run_2"), caller="test")
+        shown = await gateway.client.get("/api/v1/runs/run_2", headers=bearer(ALICE))
+        before = await gateway.client.get("/api/v1/runs/run_1", headers=bearer(ALICE))
         given = await gateway.store.launches.read_input(RunId("run_2"))
 
     assert answer.status_code == 201
@@ -364,6 +371,69 @@ async def test_running_again_takes_the_old_launch_and_input() -> None:
     assert (launch.retry_of, launch.entry, launch.secret_names) == ("run_1", "main", ("A",))
     assert launch.ceiling == timedelta(seconds=5)
     assert given == {"rows": [1]}
+    assert (shown.json()["retryOf"], shown.json()["submittedBy"]) == ("run_1", launch.submitted_by)
+    assert before.json()["retriedAs"] == "run_2"
+
+
+async def test_a_run_goes_on_from_where_the_one_before_it_was() -> None:
+    """Its runner finds the steps and the answers of the run that it retries."""
+    answered: dict[str, Json] = {"resumed": {"nap": {"kind": "sleep"}}}
+    async with deployed() as gateway:
+        fresh = await gateway.start()
+        await gateway.store.receipts.save_step(key_of(fresh), "first", 1)
+        gateway.world.attempts[key_of(fresh)].checkpoint = Checkpoint(state=answered)
+        await gateway.end(fresh, Failed(error="PLAY_FAILED: no"))
+        await gateway.client.post(
+            "/api/v1/runs",
+            json={"runId": "run_2", "retryOf": "run_1", "fromCheckpoint": True},
+            headers=bearer(ALICE),
+        )
+        headers = await gateway.runner(await gateway.claim("run_2"))
+        launch = await gateway.client.get("/api/v1/runner/launch", headers=headers)
+        steps = await gateway.client.get("/api/v1/runner/steps", headers=headers)
+
+    assert launch.json()["checkpoint"] == {"state": answered}
+    assert steps.json() == {"steps": [{"step": "first", "output": 1}]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "code"),
+    [
+        pytest.param({"retryOf": "run_2"}, 409, "run_not_ended", id="not-ended"),
+        pytest.param({"fromCheckpoint": True}, 422, "invalid_request", id="of-nothing"),
+        pytest.param(
+            {"retryOf": "run_1", "fromCheckpoint": True, "input": {}},
+            422,
+            "invalid_request",
+            id="another-input",
+        ),
+        pytest.param(
+            {"retryOf": "run_1", "fromCheckpoint": True, "bundleHash": BUNDLE_HASH},
+            422,
+            "invalid_request",
+            id="another-play",
+        ),
+        pytest.param(
+            {"retryOf": "run_1", "fromCheckpoint": True}, 422, "too_many_rows", id="too-many-rows"
+        ),
+    ],
+)
+async def test_a_retry_that_cannot_be(fields: dict[str, Json], status: int, code: str) -> None:
+    """A run is retried when it has ended, and goes on with the same play and input only."""
+
+    def few(settings: GatewaySettings) -> GatewaySettings:
+        return attrs.evolve(settings, continued_rows=1)
+
+    async with deployed(Options(settings=few)) as gateway:
+        fresh = await gateway.start()
+        rows = [RowOutcome(row_index=n, input_row=n, output=n, error=None) for n in range(2)]
+        await gateway.store.sheets.open_sheet(key_of(fresh), "leads", total=2)
+        await gateway.store.sheets.finish_rows(key_of(fresh), "leads", rows)
+        await gateway.end(fresh)
+        await gateway.submit(runId="run_2")
+        answer = await gateway.client.post("/api/v1/runs", json=fields, headers=bearer(ALICE))
+
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
 async def test_an_operator_submits_for_its_own_organisation() -> None:

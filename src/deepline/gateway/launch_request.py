@@ -24,6 +24,7 @@ from deepline.ports.wire import fields
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
 _BUNDLE_HASH = re.compile(r"[0-9a-f]{64}")
 _MOST_NAMES = 100
+_ONE_WITH_PROGRESS = frozenset({"bundleHash", "entry", "graphHash", "input"})
 
 
 @attrs.frozen(kw_only=True)
@@ -32,6 +33,7 @@ class LaunchRequest:
 
     launch: Launch
     input_json: Json
+    continues: bool = False
 
 
 def check_run_id(text: str) -> RunId:
@@ -49,6 +51,22 @@ def reject_scheduled_child(document: JsonObject, path: str) -> None:
         raise Problem(422, code, f"{path}{': ' if path else ''}{decision.message}")
 
 
+def check_continues(document: JsonObject, path: str) -> bool:
+    """Whether a run is to go on from the one it retries. Raises a 422 `Problem`.
+
+    Only the same play with the same input can go on: what it finished was finished for those.
+    """
+    if document.get("fromCheckpoint") is not True:
+        return False
+    changed = sorted(_ONE_WITH_PROGRESS & document.keys())
+    if changed or document.get("retryOf") is None:
+        raise invalid(
+            f"{fields.join(path, 'fromCheckpoint')}: name retryOf beside it, and neither "
+            f"{', '.join(sorted(_ONE_WITH_PROGRESS))}."
+        )
+    return True
+
+
 def inherit(document: JsonObject, launch: Launch, input_json: Json) -> JsonObject:
     """Complete a request that names `retryOf` from the launch it wants to run again."""
     inherited: dict[str, Json] = {
@@ -60,6 +78,7 @@ def inherit(document: JsonObject, launch: Launch, input_json: Json) -> JsonObjec
         "runtimeBackend": launch.runtime_backend,
         "runtimeSandboxPlacementPolicyId": launch.placement_policy_id,
         "ceilingMs": None if launch.ceiling is None else length_ms(launch.ceiling),
+        "queueSuffix": launch.queue_suffix,
         "tableNamespaces": list(launch.table_namespaces),
         "secretNames": list(launch.secret_names),
         "input": input_json,
@@ -107,7 +126,9 @@ def read_launch_request(
     )
     _check_ceiling(launch, path)
     return LaunchRequest(
-        launch=pin_lane(launch, settings.queue_suffix), input_json=document.get("input", {})
+        launch=pin_lane(launch, settings.queue_suffix),
+        input_json=document.get("input", {}),
+        continues=document.get("fromCheckpoint") is True,
     )
 
 

@@ -4,6 +4,7 @@ A token that verifies says for whom a runner speaks. Whether that attempt is liv
 word: nothing is written, and no secret is handed out, for one that is over.
 """
 
+import attrs
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,6 +13,7 @@ from deepline.core.instants import length_ms
 from deepline.core.model.attempt import Attempt
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.launch import Launch
+from deepline.core.parking import carry_over
 from deepline.gateway.authentication import authenticate_runner
 from deepline.gateway.context import Gateway
 from deepline.gateway.executor_tokens import RunnerIdentity
@@ -53,6 +55,10 @@ class RunnerRoutes:
         attempt = await self._ports.attempts.read(runner.key)
         if attempt is None:
             raise FenceLost("the attempt is gone")
+        if launch.retry_of is not None:
+            begun = await self._ports.launches.read_checkpoint(launch.run_id)
+            carried = carry_over(begun, attempt.checkpoint)
+            attempt = attrs.evolve(attempt, checkpoint=carried)
         answer = self._launch_answer(launch, attempt)
         answer["input"] = await self._ports.launches.read_input(runner.key.run_id)
         answer["secrets"] = await self._resolve_secrets(launch)

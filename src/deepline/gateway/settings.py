@@ -67,6 +67,8 @@ class GatewaySettings:
     submit_wait: timedelta = timedelta(seconds=10)
     capacity_retry: timedelta = timedelta(seconds=5)
     batch_size: int = 100
+    continued_rows: int = 500_000
+    """Finished rows that a run may take over from the one it goes on from."""
     observe_poll: timedelta = timedelta(seconds=1)
     """How often a watched run is read when no hint arrives (C08)."""
     longest_wait: timedelta = timedelta(seconds=30)

@@ -9,13 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deepline.core.model.identity import OrgId, RunId
+from deepline.core.model.identity import AttemptKey, OrgId, RunId
 from deepline.core.model.json_value import JsonObject
 from deepline.gateway.authentication import Principal, authenticate_person
 from deepline.gateway.context import Gateway
 from deepline.gateway.fault_header import HEADER, sign_fault
 from deepline.gateway.launch_request import (
     LaunchRequest,
+    check_continues,
     check_run_id,
     inherit,
     read_launch_request,
@@ -109,8 +110,12 @@ class SubmitRoutes:
             else check_run_id(given)
         )
         retried = fields.optional_text(document, "retryOf", path)
+        continues = check_continues(document, path)
         if retried is not None:
-            document = await self._inherit(document, RunId(retried), principal)
+            earlier = RunId(retried)
+            document = await self._inherit(document, earlier, principal)
+            if continues:
+                await self._require_copyable(earlier)
         fault = None
         if settings.takes_test_faults:
             fault = sign_fault(self._gateway.keys, run_id, request.headers.get(HEADER))
@@ -128,8 +133,15 @@ class SubmitRoutes:
     ) -> JsonObject:
         ports = self._gateway.ports
         # The organisation's own runs only, for operators too: what is run again is run here.
-        if await ports.runs.read(retried, principal.org_id) is None:
+        found = await ports.runs.read(retried, principal.org_id)
+        if found is None:
             raise unknown_run()
+        if not found.run.status.is_terminal:
+            raise Problem(
+                409,
+                "run_not_ended",
+                f"The run {retried} has not ended; cancel it first, or wait for its end.",
+            )
         launch = await ports.launches.read(retried, caller="retry")
         if launch is None:
             raise unknown_run()
@@ -139,6 +151,20 @@ class SubmitRoutes:
             launch,
             await ports.launches.read_input(retried) if "input" not in document else given,
         )
+
+    async def _require_copyable(self, retried: RunId) -> None:
+        sheets = self._gateway.ports.sheets
+        namespaces = await sheets.namespaces(retried)
+        counts = await sheets.settled(AttemptKey(retried, 0), namespaces)
+        rows = sum(sheet.completed for sheet in counts)
+        most = self._gateway.settings.continued_rows
+        if rows > most:
+            raise Problem(
+                422,
+                "too_many_rows",
+                f"The run finished {rows} rows, and at most {most} are taken over; retry it from "
+                "the beginning.",
+            )
 
     async def _require_bundles(self, asked: Sequence[LaunchRequest]) -> None:
         for request in asked:

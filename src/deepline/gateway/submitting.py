@@ -159,6 +159,7 @@ class Submitter:
             placement_key=placement_key(request.launch),
             max_engine_attempts=limits.max_engine_attempts,
             finaliser_attempts=limits.finaliser_attempts,
+            continues=request.continues,
         )
 
     def _log_enqueue(self, submission: Submission) -> None:

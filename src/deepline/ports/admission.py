@@ -15,7 +15,9 @@ class Submission:
     """One launch with the play's input, for one lane.
 
     `input_json` is the input as given. `placement_key` is what `core.placement` made of the
-    launch; a worker claims by keys it can run.
+    launch; a worker claims by keys it can run. With `continues` the run goes on from where the
+    ended run that the launch is a retry of was: it is given that run's steps, receipts, rows that
+    did not fail, and answers at suspension points.
     """
 
     launch: Launch
@@ -24,6 +26,7 @@ class Submission:
     placement_key: str
     max_engine_attempts: int
     finaliser_attempts: int
+    continues: bool = False
 
 
 @attrs.frozen(kw_only=True)

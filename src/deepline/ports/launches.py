@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.launch import Launch
@@ -16,6 +17,10 @@ class Launches(Protocol):
 
     async def read_input(self, run_id: RunId) -> Json:
         """Read the play's input as submitted. Raises `NotFound` when the run is unknown."""
+        ...
+
+    async def read_checkpoint(self, run_id: RunId) -> Checkpoint:
+        """What a run that goes on from another had been answered before it began."""
         ...
 
     async def put_bundle(self, org_id: OrgId, bundle_hash: str, content: bytes) -> None:

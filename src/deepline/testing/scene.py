@@ -93,6 +93,12 @@ class Scene:
             finaliser_attempts=finaliser,
         )
 
+    def retry(self, run: str, *, of: str = "run-1", continues: bool = False) -> Submission:
+        """A submission that runs another run again."""
+        submission = self.submission(run)
+        launch = attrs.evolve(submission.launch, retry_of=RunId(of), submitted_by="key-1")
+        return attrs.evolve(submission, launch=launch, continues=continues)
+
     async def submit(
         self,
         run: str = "run-1",

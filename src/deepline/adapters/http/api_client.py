@@ -130,10 +130,14 @@ class ApiClient:
     async def retry(
         self, run_id: RunId, *, options: Mapping[str, Json] | None = None
     ) -> RunReceipt:
-        """Run an earlier run again as a new one; what `options` does not name stays the same."""
-        fresh = f"run_{self._chance.getrandbits(128):032x}"
-        document: dict[str, Json] = {**(options or {}), "runId": fresh, "retryOf": run_id}
-        return _receipt(await self._post("/api/v1/runs", document))
+        """Run an ended run again as a new one; what `options` does not name stays the same."""
+        return _receipt(await self._post("/api/v1/runs", self._retry(run_id, options)))
+
+    async def retry_many(
+        self, run_ids: Sequence[RunId], *, options: Mapping[str, Json] | None = None
+    ) -> Sequence[JsonObject]:
+        """Run up to a hundred ended runs again, in one commit; see `submit_many`."""
+        return await self.submit_many([self._retry(run_id, options) for run_id in run_ids])
 
     async def submit_many(self, documents: Sequence[JsonObject]) -> Sequence[JsonObject]:
         """Submit up to a hundred launch requests in one commit; answers come in the same order.
@@ -246,6 +250,10 @@ class ApiClient:
         """Remove a kept secret; False when there is none."""
         answer = await self._repeated(self._call("DELETE", _secret_path(name), idempotent=False))
         return document_of(answer, self._base_url).get("removed") is True
+
+    def _retry(self, run_id: RunId, options: Mapping[str, Json] | None) -> dict[str, Json]:
+        fresh = f"run_{self._chance.getrandbits(128):032x}"
+        return {**(options or {}), "runId": fresh, "retryOf": run_id}
 
     async def _get(self, path: str, query: Mapping[str, str] | None = None) -> JsonObject:
         call = self._call("GET", path, idempotent=True)

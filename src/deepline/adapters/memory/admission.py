@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from deepline.adapters.memory.continuing import continue_run
 from deepline.adapters.memory.rows import LaneRow, LaunchRow, RunRow
 from deepline.adapters.memory.run_events import apply_facts
 from deepline.adapters.memory.world import Port
@@ -80,6 +81,10 @@ class MemoryAdmission(Port):
             task_id=None,
         )
         world.runs[run.run_id] = run
+        if launch.retry_of is not None:
+            world.retries.setdefault(launch.retry_of, []).append(run.run_id)
+            if submission.continues:
+                continue_run(world, run.run_id, launch.retry_of)
         event_id = created_event_id(run.run_id)
         world.append_fact(run.run_id, event_id, CREATED, created_payload(run, launch))
         return run

@@ -1,6 +1,7 @@
 """Launches, inputs and bundles in memory (C07, C12)."""
 
 from deepline.adapters.memory.world import Port
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.launch import Launch
@@ -25,6 +26,13 @@ class MemoryLaunches(Port):
             return stored.input_json
 
         return await self._step("launches.read_input", effect)
+
+    async def read_checkpoint(self, run_id: RunId) -> Checkpoint:
+        def effect() -> Checkpoint:
+            stored = self.world.launches.get(run_id)
+            return Checkpoint() if stored is None else stored.checkpoint
+
+        return await self._step("launches.read_checkpoint", effect)
 
     async def put_bundle(self, org_id: OrgId, bundle_hash: str, content: bytes) -> None:
         def effect() -> None:

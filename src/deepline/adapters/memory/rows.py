@@ -39,6 +39,7 @@ class LaunchRow:
 
     launch: Launch
     input_json: Json
+    checkpoint: Checkpoint = attrs.field(factory=Checkpoint)
 
 
 @attrs.define(kw_only=True)

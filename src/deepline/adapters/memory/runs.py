@@ -5,7 +5,7 @@ from itertools import islice
 
 from deepline.adapters.memory import evidence
 from deepline.adapters.memory.rows import RunRow
-from deepline.adapters.memory.world import Port
+from deepline.adapters.memory.world import Port, World
 from deepline.core.model.evidence import RunEvidence
 from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.run import Run
@@ -24,7 +24,9 @@ class MemoryRuns(Port):
             row = self._visible(run_id, org_id)
             if row is None:
                 return None
-            return RunOutcome(run=run_value(row), result=row.terminal, log_tail=row.log_tail)
+            return RunOutcome(
+                run=run_value(self.world, row), result=row.terminal, log_tail=row.log_tail
+            )
 
         return await self._step("runs.read", effect)
 
@@ -33,14 +35,18 @@ class MemoryRuns(Port):
             limit = min(max(which.limit, 1), 500)
             found = (row for row in self.world.runs.values() if _matches(row, which))
             newest_first = sorted(found, key=lambda row: (row.created_at, row.run_id), reverse=True)
-            return tuple(run_value(row) for row in islice(newest_first, limit))
+            return tuple(run_value(self.world, row) for row in islice(newest_first, limit))
 
         return await self._step("runs.list", effect)
 
     async def evidence(self, run_id: RunId, org_id: OrgId | None) -> RunEvidence | None:
         def effect() -> RunEvidence | None:
             row = self._visible(run_id, org_id)
-            return None if row is None else evidence.of_run(self.world, row, run_value(row))
+            return (
+                None
+                if row is None
+                else evidence.of_run(self.world, row, run_value(self.world, row))
+            )
 
         return await self._step("runs.evidence", effect)
 
@@ -54,8 +60,11 @@ def _matches(row: RunRow, which: RunFilter) -> bool:
     )
 
 
-def run_value(row: RunRow) -> Run:
+def run_value(world: World, row: RunRow) -> Run:
     """The run as callers see it."""
+    stored = world.launches.get(row.run_id)
+    launch = None if stored is None else stored.launch
+    retries = world.retries.get(row.run_id)
     return Run(
         run_id=row.run_id,
         org_id=row.org_id,
@@ -70,4 +79,7 @@ def run_value(row: RunRow) -> Run:
         cancel_requested_at=row.cancel_requested_at,
         terminal_at=row.terminal_at,
         why=row.why,
+        retry_of=None if launch is None else launch.retry_of,
+        retried_as=retries[-1] if retries else None,
+        submitted_by=None if launch is None else launch.submitted_by,
     )

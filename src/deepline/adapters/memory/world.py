@@ -77,6 +77,7 @@ class World:
     bundles: dict[tuple[OrgId, str], bytes] = attrs.field(factory=dict)
     launches: dict[RunId, LaunchRow] = attrs.field(factory=dict)
     runs: dict[RunId, RunRow] = attrs.field(factory=dict)
+    retries: dict[RunId, list[RunId]] = attrs.field(factory=dict)
     held_back: dict[Lane, dict[OrgId, dict[RunId, None]]] = attrs.field(factory=dict)
     in_flight: dict[tuple[Lane, OrgId], int] = attrs.field(factory=dict)
     attempts: dict[AttemptKey, AttemptRow] = attrs.field(factory=dict)

@@ -40,12 +40,14 @@ class PostgresAdmission:
         if not submissions:
             return []
         requests = [self._request(submission) for submission in submissions]
+        # Few runs go on from others, and all others are spared the look.
+        function = "submit_continued" if any(one.continues for one in submissions) else "submit"
         try:
             answers: Sequence[Json]
             if len(requests) == 1:
-                answers = [await self._steps.write("submit", requests[0], project_created)]
+                answers = [await self._steps.write(function, requests[0], project_created)]
             else:
-                answers = await self._steps.write_together("submit", requests, project_created)
+                answers = await self._steps.write_together(function, requests, project_created)
         except psycopg.errors.UndefinedTable as error:
             raise NotFound("a lane of these submissions was never made ready") from error
         return [
@@ -71,6 +73,7 @@ class PostgresAdmission:
             "release_id": launch.release_id,
             "placement_key": submission.placement_key,
             "retry_of": launch.retry_of,
+            "continues": submission.continues,
             "launch": launch_to_json(launch),
             "input": submission.input_json,
             "params": {

@@ -6,11 +6,12 @@ from typing import Any, cast
 import trio
 
 from deepline.adapters.postgres.steps import Steps
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.launch import Launch
 from deepline.ports.errors import NotFound
-from deepline.ports.wire import launch_from_json
+from deepline.ports.wire import checkpoint_from_json, launch_from_json
 
 READS = "deepline_absurd_runtime_launch_reads_total"
 READ_DURATION = "deepline_absurd_runtime_launch_read_duration_milliseconds_total"
@@ -63,6 +64,14 @@ class PostgresLaunches:
         if not rows:
             raise NotFound(f"there is no run {run_id}")
         return cast("Json", rows[0][0])
+
+    async def read_checkpoint(self, run_id: RunId) -> Checkpoint:
+        """Read what the run begins with; an empty checkpoint for most."""
+        rows = await self._steps.read(
+            "select l.checkpoint from {schema}.launches l where l.run_id = %s", run_id
+        )
+        stored = rows[0][0] if rows else None
+        return Checkpoint() if stored is None else checkpoint_from_json(stored, "checkpoint")
 
     async def put_bundle(self, org_id: OrgId, bundle_hash: str, content: bytes) -> None:
         """Store a bundle; one that is there already stays as it is."""

@@ -36,6 +36,9 @@ def run_from_row(row: Any) -> Run:
         cancel_requested_at=optional(instant, row["cancel_requested_at"]),
         terminal_at=optional(instant, row["terminal_at"]),
         why=optional(why_from_json, row["why"]),
+        retry_of=optional(RunId, row["retry_of"]),
+        retried_as=optional(RunId, row["retried_as"]),
+        submitted_by=row["submitted_by"],
     )
 
 

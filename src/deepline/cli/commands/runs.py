@@ -8,11 +8,12 @@ from cyclopts.validators import Number
 from deepline.cli.people.conduct import conduct, conduct_at_once
 from deepline.cli.people.options import NOTHING_KEPT, Kept
 from deepline.cli.people.reports import open_report
+from deepline.cli.people.retrying import Retrying, check_statuses
 from deepline.cli.people.where import HERE, Where
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 
-app = App(name="runs", help="List, show, follow and cancel runs.")
+app = App(name="runs", help="List, show, follow, cancel and retry runs.")
 
 
 @app.command(name="list")
@@ -21,9 +22,12 @@ def list_(
     status: list[RunStatus] | None = None,
     play: str | None = None,
     limit: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000))] = 50,
+    retry: bool = False,
+    from_checkpoint: bool = False,
+    yes: bool = False,
     where: Where = HERE,
 ) -> int:
-    """List runs, newest first.
+    """List runs, newest first, and with --retry run those listed again.
 
     Parameters
     ----------
@@ -33,9 +37,20 @@ def list_(
         Only runs of the play of this name.
     limit
         At most so many.
+    retry
+        Ask whether to run the listed runs again, each as a new run; failed ones where no --status
+        is given. Those that were run again before are left out.
+    from_checkpoint
+        With --retry: go on from what each run had finished.
+    yes
+        With --retry: do not ask.
     """
     look = where.look()
-    return conduct_at_once(lambda: look.list(status or (), play, limit))
+    if not retry:
+        return conduct_at_once(lambda: look.list(status or (), play, limit))
+    ended = check_statuses(status or ())
+    retrying = Retrying(gateway=look.gateway, from_checkpoint=from_checkpoint, json=where.json)
+    return conduct_at_once(lambda: look.retry(ended, play, limit, retrying, confirmed=yes))
 
 
 @app.command
@@ -90,3 +105,20 @@ def cancel(run_id: str, /, *, reason: str | None = None, where: Where = HERE) ->
     """
     look = where.look()
     return conduct_at_once(lambda: look.cancel(RunId(run_id), reason))
+
+
+@app.command
+def retry(run_id: str, /, *, from_checkpoint: bool = False, where: Where = HERE) -> int:
+    """Run an ended run again: a new run with the same play and input, which names the old one.
+
+    Parameters
+    ----------
+    run_id
+        As `deepline runs list` shows it.
+    from_checkpoint
+        Go on from what the run had finished: its steps, its actions, its rows that did not fail.
+    """
+    retrying = Retrying(
+        gateway=where.look().gateway, from_checkpoint=from_checkpoint, json=where.json
+    )
+    return conduct_at_once(lambda: retrying.one(RunId(run_id)))

@@ -13,6 +13,7 @@ from deepline.cli.people.gateways import Gateway, reached
 from deepline.cli.people.news import Note
 from deepline.cli.people.persistence import Persistence
 from deepline.cli.people.reports import Report
+from deepline.cli.people.retrying import Retrying
 from deepline.cli.people.run_lists import explanation_page, run_page, run_table
 from deepline.cli.people.watching import Watch, log_line_of
 from deepline.core.model.identity import RunId
@@ -39,6 +40,29 @@ class Look:
         self, statuses: Sequence[RunStatus], play_name: str | None, limit: int
     ) -> ExitCode:
         """Runs, newest first, at most `limit`."""
+        runs = await self.found(statuses, play_name, limit)
+        self._print(runs, run_table(runs, now_ms=time.time_ns() // 1_000_000))
+        return ExitCode.DONE
+
+    async def retry(
+        self,
+        statuses: Sequence[RunStatus],
+        play_name: str | None,
+        limit: int,
+        retrying: Retrying,
+        *,
+        confirmed: bool,
+    ) -> ExitCode:
+        """Show the runs, newest first, at most `limit`, and run them again."""
+        runs = await self.found(statuses, play_name, limit)
+        if not self.json:
+            self._print(runs, run_table(runs, now_ms=time.time_ns() // 1_000_000))
+        return await retrying.many(runs, confirmed=confirmed)
+
+    async def found(
+        self, statuses: Sequence[RunStatus], play_name: str | None, limit: int
+    ) -> Sequence[JsonObject]:
+        """The runs asked for, page by page."""
         runs: list[JsonObject] = []
         async with reached(self.gateway) as client:
             before: str | None = None
@@ -53,8 +77,7 @@ class Look:
                 before = page.following
                 if before is None:
                     break
-        self._print(runs, run_table(runs, now_ms=time.time_ns() // 1_000_000))
-        return ExitCode.DONE
+        return runs
 
     async def show(self, run_id: RunId, report: Report, wanted: Wanted | None) -> ExitCode:
         """One run with its result and its sheets; with `wanted`, its rows as a file too."""

@@ -33,7 +33,9 @@ class Run:
     """The run row: the one place that says whether and how the run ended.
 
     `task_id` is the engine task, on `lane`. `attempt` is the newest attempt, 0 before the first.
-    `why` is the reason of the terminal once there is one.
+    `why` is the reason of the terminal once there is one. `retry_of` is the run that this one runs
+    again, `retried_as` the newest one that runs this one again; `submitted_by` names the API key of
+    whoever asked for it.
     """
 
     run_id: RunId
@@ -49,3 +51,6 @@ class Run:
     cancel_requested_at: datetime | None = None
     terminal_at: datetime | None = None
     why: Why | None = None
+    retry_of: RunId | None = None
+    retried_as: RunId | None = None
+    submitted_by: str | None = None
