@@ -206,6 +206,7 @@ async def deployed(options: Options | None = None) -> AsyncIterator[Deployment]:
         sheets=store.sheets,
         receipts=store.receipts,
         signals=store.signals,
+        usage=store.usage,
         api_keys=store.api_keys,
         secrets=SecretVault(
             store=store.secrets,

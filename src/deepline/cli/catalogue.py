@@ -37,6 +37,7 @@ ENTRIES: Sequence[Entry] = (
     _entry("runs", PLAYS, "List, show, follow, cancel and retry runs.", "app"),
     _entry("explain", PLAYS, "Say why a run ended so, or why it is not moving."),
     _entry("secrets", PLAYS, "Keep, list and remove secrets that plays use by name.", "app"),
+    _entry("usage", PLAYS, "Show how long sandboxes were in use, by organisation and by run."),
     _entry("demo", SETUP, "Run the example play for real, its worker killed half-way."),
     _entry("up", SETUP, "Run everything on this machine: database, gateway, worker, controller."),
     _entry("worker", ROLES, "Serve one lane of runs."),

@@ -19,6 +19,7 @@ from deepline.gateway.settings import GatewaySettings
 from deepline.gateway.sheet_routes import SheetRoutes
 from deepline.gateway.signing import SigningKeys
 from deepline.gateway.submit_routes import SubmitRoutes
+from deepline.gateway.usage_routes import UsageRoutes
 from deepline.gateway.worker_routes import WorkerRoutes
 
 _REQUEST_ID_BITS = 96
@@ -41,6 +42,7 @@ def create_app(ports: GatewayPorts, settings: GatewaySettings, keys: SigningKeys
         EventRoutes,
         SheetRoutes,
         SecretRoutes,
+        UsageRoutes,
     )
     chance = ports.chance
     boundary = Middleware(

@@ -31,6 +31,7 @@ from deepline.ports.sheets import Sheets
 from deepline.ports.signals import Signals
 from deepline.ports.telemetry import Telemetry
 from deepline.ports.terminals import Terminals
+from deepline.ports.usage import Usage
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
@@ -58,6 +59,7 @@ class GatewayPorts:
     sheets: Sheets
     receipts: Receipts
     signals: Signals
+    usage: Usage
     api_keys: ApiKeys
     secrets: SecretVault
     hints: Hints

@@ -21,6 +21,25 @@ class SandboxUse:
     ended_at: datetime | None
 
 
+@attrs.frozen(kw_only=True)
+class OrganisationUse:
+    """Sandboxes of one organisation: seconds of those that ended in time, number that may run."""
+
+    org_id: OrgId
+    seconds: float
+    running: int
+
+
+@attrs.frozen(kw_only=True)
+class RunUse:
+    """Sandboxes of one run: seconds of those that ended in time, number that may run."""
+
+    run_id: RunId
+    org_id: OrgId
+    seconds: float
+    running: int
+
+
 class Usage(Protocol):
     """Sandbox time, written with the state change it belongs to and read here."""
 
@@ -34,4 +53,14 @@ class Usage(Protocol):
 
     async def of_organisation(self, org_id: OrgId, *, since: datetime) -> float:
         """Sandbox seconds of an organisation that ended since then."""
+        ...
+
+    async def organisations(
+        self, org_id: OrgId | None, *, since: datetime, limit: int
+    ) -> Sequence[OrganisationUse]:
+        """Organisations with a sandbox that ended since then or may run, by name; `None`: all."""
+        ...
+
+    async def runs(self, org_id: OrgId | None, *, since: datetime, limit: int) -> Sequence[RunUse]:
+        """Runs with a sandbox that ended since then or may run, the longest use first."""
         ...

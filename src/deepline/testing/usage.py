@@ -74,3 +74,36 @@ class UsageContract:
 
         assert not await stores.usage.backfill(RunId("run-unknown"))
         assert len(await stores.usage.of_run(RUN)) == 1
+
+    async def test_time_is_summed_up_by_organisation_and_by_run(self, stores: Stores) -> None:
+        """Ended sandboxes count with their seconds, others as running; old ones are left out."""
+        scene = await Scene.on(stores)
+        first = await scene.bound(await scene.started("run-1"))
+        since = first.claim.claimed_at - timedelta(hours=2)
+        await stores.advance(MINUTE)
+        await scene.commit(first)
+        (job,) = await scene.jobs()
+        await stores.cleanup.finish(job, JobDone())
+        await scene.bound(await scene.started("run-2"))
+        await scene.bound(await scene.started("run-3", org="org-2"))
+        seconds = await stores.usage.of_organisation(ORG, since=since)
+
+        both = await stores.usage.organisations(None, since=since, limit=10)
+        runs = await stores.usage.runs(None, since=since, limit=10)
+
+        assert [(use.org_id, use.running) for use in both] == [(ORG, 1), ("org-2", 1)]
+        assert abs(both[0].seconds - seconds) < 0.001
+        assert both[1].seconds == 0
+        assert [(use.run_id, use.org_id, use.running) for use in runs] == [
+            ("run-1", ORG, 0),
+            ("run-2", ORG, 1),
+            ("run-3", "org-2", 1),
+        ]
+        assert abs(runs[0].seconds - seconds) < 0.001
+        mine = await stores.usage.runs(ORG, since=since, limit=1)
+        assert [use.run_id for use in mine] == ["run-1"]
+        assert len(await stores.usage.organisations(ORG, since=since, limit=10)) == 1
+        assert len(await stores.usage.organisations(None, since=since, limit=1)) == 1
+        later = first.claim.claimed_at + timedelta(days=1)
+        left = await stores.usage.runs(ORG, since=later, limit=10)
+        assert [use.run_id for use in left] == ["run-2"]

@@ -238,6 +238,15 @@ class ApiClient:
                 raise failure_of(reply.status_code, _lenient(body), self._base_url)
             return await write_atomically(reply, target)
 
+    async def usage(
+        self, *, since_ms: int = 0, org_id: str | None = None, limit: int = 50
+    ) -> JsonObject:
+        """Sandbox seconds since an instant, `{sinceMs, organisations, runs}` (docs/api.md)."""
+        query = {"since": str(since_ms), "limit": str(limit)}
+        if org_id is not None:
+            query["org"] = org_id
+        return await self._get("/api/v1/usage", query)
+
     async def keep_secret(self, name: str, value: str) -> None:
         """Keep a secret for plays of the key's organisation, in the place of the one before."""
         await self._post(_secret_path(name), {"value": value}, method="PUT")

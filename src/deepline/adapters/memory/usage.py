@@ -1,13 +1,15 @@
 """Sandbox time in memory (C55)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+
+import attrs
 
 from deepline.adapters.memory.obligations import add_usage
 from deepline.adapters.memory.rows import UsageRow
 from deepline.adapters.memory.world import Port
 from deepline.core.model.identity import OrgId, RunId
-from deepline.ports.usage import SandboxUse
+from deepline.ports.usage import OrganisationUse, RunUse, SandboxUse
 
 
 class MemoryUsage(Port):
@@ -39,6 +41,52 @@ class MemoryUsage(Port):
             )
 
         return await self._step("usage.of_organisation", effect)
+
+    async def organisations(
+        self, org_id: OrgId | None, *, since: datetime, limit: int
+    ) -> Sequence[OrganisationUse]:
+        def effect() -> Sequence[OrganisationUse]:
+            uses: dict[OrgId, OrganisationUse] = {}
+            for row in self._within(org_id, since):
+                one = uses.get(row.org_id) or OrganisationUse(
+                    org_id=row.org_id, seconds=0.0, running=0
+                )
+                uses[row.org_id] = attrs.evolve(
+                    one, seconds=one.seconds + _seconds(row), running=one.running + _running(row)
+                )
+            return tuple(uses[name] for name in sorted(uses)[:limit])
+
+        return await self._step("usage.organisations", effect)
+
+    async def runs(self, org_id: OrgId | None, *, since: datetime, limit: int) -> Sequence[RunUse]:
+        def effect() -> Sequence[RunUse]:
+            uses: dict[RunId, RunUse] = {}
+            for row in self._within(org_id, since):
+                one = uses.get(row.key.run_id) or RunUse(
+                    run_id=row.key.run_id, org_id=row.org_id, seconds=0.0, running=0
+                )
+                uses[one.run_id] = attrs.evolve(
+                    one, seconds=one.seconds + _seconds(row), running=one.running + _running(row)
+                )
+            longest_first = sorted(uses.values(), key=lambda one: (-one.seconds, one.run_id))
+            return tuple(longest_first[:limit])
+
+        return await self._step("usage.runs", effect)
+
+    def _within(self, org_id: OrgId | None, since: datetime) -> Iterator[UsageRow]:
+        for rows in self.world.usage.values():
+            for row in rows:
+                ended_late = row.ended_at is None or row.ended_at >= since
+                if org_id in (None, row.org_id) and ended_late:
+                    yield row
+
+
+def _seconds(row: UsageRow) -> float:
+    return 0.0 if row.ended_at is None else (row.ended_at - row.started_at).total_seconds()
+
+
+def _running(row: UsageRow) -> int:
+    return int(row.ended_at is None)
 
 
 def _use(row: UsageRow) -> SandboxUse:

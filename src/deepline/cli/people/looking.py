@@ -14,7 +14,7 @@ from deepline.cli.people.news import Note
 from deepline.cli.people.persistence import Persistence
 from deepline.cli.people.reports import Report
 from deepline.cli.people.retrying import Retrying
-from deepline.cli.people.run_lists import explanation_page, run_page, run_table
+from deepline.cli.people.run_lists import explanation_page, run_page, run_table, usage_page
 from deepline.cli.people.watching import Watch, log_line_of
 from deepline.core.model.identity import RunId
 from deepline.core.model.json_value import JsonObject
@@ -125,6 +125,13 @@ class Look:
             line = f"{run_id} had ended already: {status.value}"
         self._print([answer], [line])
         return ExitCode.DONE if status is RunStatus.CANCELLED else ExitCode.FAILED
+
+    async def usage(self, since_ms: int, org_id: str | None, limit: int) -> ExitCode:
+        """Sandbox time by organisation and by run."""
+        async with reached(self.gateway) as client:
+            found = await client.usage(since_ms=since_ms, org_id=org_id, limit=limit)
+        self._print([found], usage_page(found))
+        return ExitCode.DONE
 
     async def explain(self, run_id: RunId) -> ExitCode:
         """Why the run ended so, or why it is not moving."""

@@ -19,11 +19,7 @@ def run_table(runs: Sequence[JsonObject], *, now_ms: int) -> list[str]:
         return ["no runs; `deepline run play.py --input rows.csv` makes one"]
     lines = [("RUN", "STATUS", "PLAY", "SUBMITTED", "TOOK")]
     lines += [_line(run, now_ms) for run in runs]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    ]
+    return _columns(lines)
 
 
 def run_page(run: JsonObject, sheets: Sequence[JsonObject]) -> list[str]:
@@ -61,6 +57,36 @@ def explanation_page(explained: JsonObject) -> list[str]:
     evidence = explained.get("evidence")
     entries = [one for one in evidence if isinstance(one, Mapping)] if _is_list(evidence) else []
     return [*lines, *([""] if entries else []), *map(_entry, entries)]
+
+
+def usage_page(usage: JsonObject) -> list[str]:
+    """Sandbox time as two tables; just a sentence when there was none."""
+    organisations = [("ORGANISATION", "SANDBOX TIME", "RUNNING")]
+    organisations += _uses(usage.get("organisations"), "orgId")
+    if len(organisations) == 1:
+        return ["no sandbox was in use"]
+    runs = [("RUN", "SANDBOX TIME", "RUNNING"), *_uses(usage.get("runs"), "runId")]
+    return [*_columns(organisations), "", *_columns(runs)]
+
+
+def _uses(uses: Json, name: str) -> list[tuple[str, str, str]]:
+    found = [use for use in uses if isinstance(use, Mapping)] if _is_list(uses) else []
+    return [
+        (
+            printable(text_of(use, name) or ""),
+            show_s(seconds if isinstance(seconds := use.get("sandboxSeconds"), int | float) else 0),
+            str(use.get("running") or ""),
+        )
+        for use in found
+    ]
+
+
+def _columns(lines: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
 
 
 def _line(run: JsonObject, now_ms: int) -> tuple[str, str, str, str, str]:

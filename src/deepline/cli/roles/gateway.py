@@ -126,6 +126,7 @@ class Gateway:
             sheets=ports.sheets,
             receipts=ports.receipts,
             signals=ports.signals,
+            usage=ports.usage,
             api_keys=ports.api_keys,
             secrets=SecretVault(
                 store=ports.secrets,
