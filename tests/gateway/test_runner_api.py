@@ -7,6 +7,7 @@ import attrs
 import httpx
 import pytest
 
+from deepline.core.instants import to_ms
 from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.identity import RunId
 from deepline.core.model.json_value import Json
@@ -34,8 +35,11 @@ async def test_the_launch_tells_a_runner_all_it_needs() -> None:
         )
         answer = await gateway.client.get(f"{RUNNER}/launch", headers=await gateway.runner(fresh))
         logged = gateway.logged()
+        now_ms = to_ms(gateway.clock.now())
 
-    assert answer.json() == {
+    told = answer.json()
+    assert 0 <= now_ms - told.pop("nowMs") < 10_000
+    assert told == {
         "runId": "run_1",
         "attempt": 1,
         "orgId": "alice",

@@ -34,7 +34,7 @@ def _entry(name: str, group: str, summary: str, function: str | None = None) -> 
 
 ENTRIES: Sequence[Entry] = (
     _entry("run", PLAYS, "Run a play, watch it, and write what came out."),
-    _entry("runs", PLAYS, "List, show, follow, cancel and retry runs.", "app"),
+    _entry("runs", PLAYS, "List, show, follow, signal, cancel and retry runs.", "app"),
     _entry("explain", PLAYS, "Say why a run ended so, or why it is not moving."),
     _entry("secrets", PLAYS, "Keep, list and remove secrets that plays use by name.", "app"),
     _entry("usage", PLAYS, "Show how long sandboxes were in use, by organisation and by run."),

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deepline.core.instants import length_ms
+from deepline.core.instants import length_ms, to_ms
 from deepline.core.model.attempt import Attempt
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.launch import Launch
@@ -142,6 +142,7 @@ class RunnerRoutes:
             "leaseMs": length_ms(limits.claim_lease),
             "ceilingMs": length_ms(ceiling),
             "checkpoint": checkpoint_to_json(attempt.checkpoint),
+            "nowMs": to_ms(self._ports.clock.now()),
         }
         silence_ms = 0
         if self._gateway.settings.takes_test_faults:

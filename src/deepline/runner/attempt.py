@@ -8,7 +8,9 @@ import enum
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import assert_never
 
 from deepline.runner import failures
 from deepline.runner.bundle import BundleUnusable, unpack
@@ -17,11 +19,11 @@ from deepline.runner.failures import Failure
 from deepline.runner.gateway import AttemptOver, Gateway, Rejected, Unreachable
 from deepline.runner.keep_alive import KeepAlive
 from deepline.runner.launch import Launch, LaunchUnusable, read_launch
-from deepline.runner.performance import Performance, Returned
+from deepline.runner.performance import Ending, Paused, Performance, Returned
 from deepline.runner.play_process import become_guardian, own_program, start_play
 from deepline.runner.redaction import Redactor
 from deepline.runner.settings import Settings
-from deepline.runner.terminal import Report, completed, failed, write_down
+from deepline.runner.terminal import Report, completed, failed, suspended, write_down
 from deepline.runner.transcript import Transcript
 
 PREPARE_S = 600.0
@@ -53,6 +55,7 @@ class Attempt:
         self._transcript = Transcript(self._events, self._redactor)
         self._over = threading.Event()
         self._performance: Performance | None = None
+        self._state: Mapping[str, object] = {}
         self._began = time.monotonic()
         self._started_at_ms = time.time_ns() // 1_000_000
 
@@ -87,9 +90,12 @@ class Attempt:
     def _fetch(self) -> Launch:
         launch = read_launch(self._gateway.launch(self._began + PREPARE_S))
         self._redactor.learn(launch.secrets.values())
+        self._state = {"graphHash": launch.graph_hash, "resumed": dict(launch.answers)}
         return launch
 
-    def _perform(self, launch: Launch, ends_at: float) -> Returned | Failure | None:
+    def _perform(self, launch: Launch, ends_at: float) -> Ending | None:
+        if launch.changed:
+            return failures.changed()
         directory = Path.cwd() / PLAY_DIRECTORY
         try:
             unpack(self._gateway.bundle(ends_at), launch.bundle_hash, directory)
@@ -118,13 +124,18 @@ class Attempt:
         if self._performance is not None:
             self._performance.stop()
 
-    def _finish(self, outcome: Returned | Failure, give_up_at: float) -> Exit:
+    def _finish(self, outcome: Ending, give_up_at: float) -> Exit:
         report = self._report()
-        if isinstance(outcome, Returned):
-            body = completed(self._redactor.clean_value(outcome.output), report)
-        else:
-            body = failed(outcome, report, self._redactor)
-            self._transcript.printed("runner", outcome.error)
+        match outcome:
+            case Returned(output):
+                body = completed(self._redactor.clean_value(output), report)
+            case Paused(suspension):
+                body = suspended(suspension, self._state, report)
+            case Failure():
+                body = failed(outcome, report, self._redactor)
+                self._transcript.printed("runner", outcome.error)
+            case _:
+                assert_never(outcome)
         self._transcript.close()
         write_down(Path.cwd(), body)
         self._events.flush(FLUSH_S)

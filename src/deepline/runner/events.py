@@ -4,6 +4,7 @@ They help people and decide nothing: a full queue, an endless log or a gateway t
 events, which are counted, and never holds the play up.
 """
 
+import secrets
 import threading
 import time
 from collections import deque
@@ -30,6 +31,8 @@ class Events:
         self._gateway = gateway
         self._ready = threading.Condition()
         self._waiting: deque[Mapping[str, object]] = deque()
+        # A play that paused goes on in another process of the same attempt.
+        self._process = secrets.token_hex(4)
         self._count = 0
         self._logs = 0
         self._allowance = float(LOG_EVENTS_PER_S)
@@ -65,7 +68,11 @@ class Events:
         self._count += 1
         at_ms = time.time_ns() // 1_000_000
         self._waiting.append(
-            {"eventId": str(self._count), "kind": kind, "payload": {"atMs": at_ms, **payload}}
+            {
+                "eventId": f"{self._process}:{self._count}",
+                "kind": kind,
+                "payload": {"atMs": at_ms, **payload},
+            }
         )
 
     def _may_log(self) -> bool:

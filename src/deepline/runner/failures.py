@@ -10,6 +10,12 @@ from deepline.runner.bounds import ERROR_CHARS_MAX, TRACE_CHARS_MAX
 _NAMES = {"memory": "memory", "processes": "number of processes", "wall": "time"}
 
 
+class CodedError(Exception):
+    """An error of the play API; a run that it ends fails with its code."""
+
+    code = "PLAY_FAILED"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Failure:
     """Why there is no result. `error` begins with a code; `cause` is plain."""
@@ -27,8 +33,12 @@ def raised(error: BaseException) -> Failure:
             cause={"type": "SystemExit", "code": shown(error.code, 200)},
         )
     trace = "".join(traceback.format_exception(error, limit=-30))
+    if isinstance(error, CodedError):
+        what = f"{error.code}: {worded(error)}"
+    else:
+        what = f"PLAY_FAILED: {described(error)}"
     return Failure(
-        error=shortened(f"PLAY_FAILED: {described(error)}", ERROR_CHARS_MAX),
+        error=shortened(what, ERROR_CHARS_MAX),
         cause={"type": type(error).__name__, "traceback": trace[-TRACE_CHARS_MAX:]},
     )
 
@@ -80,6 +90,15 @@ def not_prepared(why: str) -> Failure:
     return Failure(
         error=shortened(f"RUNNER_SETUP_FAILED: {why}", ERROR_CHARS_MAX),
         cause={"code": "RUNNER_SETUP_FAILED"},
+    )
+
+
+def changed() -> Failure:
+    """The play is not the one that was suspended, so what it was answered is not for it."""
+    return Failure(
+        error="PLAY_CHANGED: the run was suspended by another version of its play than the one"
+        " that would go on now; run it again from the beginning",
+        cause={"code": "PLAY_CHANGED"},
     )
 
 

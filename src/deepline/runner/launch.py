@@ -1,6 +1,7 @@
 """What is to be run, as the gateway tells it."""
 
 import dataclasses
+import time
 from collections.abc import Mapping
 
 HEARTBEAT_MS_LEAST = 50
@@ -23,6 +24,26 @@ class Launch:
     heartbeat_ms: int
     ceiling_ms: int
     silence_ms: int
+    graph_hash: str = ""
+    state: Mapping[str, object] = dataclasses.field(default_factory=dict, repr=False)
+    told_at_ms: int = 0
+    read_at: float = 0.0
+
+    @property
+    def answers(self) -> Mapping[str, object]:
+        """What the play was answered at the points at which it was suspended, by their names."""
+        answers = self.state.get("resumed")
+        return answers if isinstance(answers, dict) else {}
+
+    @property
+    def changed(self) -> bool:
+        """True when another version of the play was suspended than this one."""
+        before = self.state.get("graphHash")
+        return before is not None and before != self.graph_hash
+
+    def now_ms(self) -> int:
+        """The gateway's time at this moment, whatever the clock of this sandbox says."""
+        return self.told_at_ms + round((time.monotonic() - self.read_at) * 1000)
 
 
 def read_launch(fields: Mapping[str, object]) -> Launch:
@@ -46,6 +67,10 @@ def read_launch(fields: Mapping[str, object]) -> Launch:
                 heartbeat_ms=max(HEARTBEAT_MS_LEAST, heartbeat_ms),
                 ceiling_ms=ceiling_ms,
                 silence_ms=_silence(fields.get("heartbeatSilenceMs")),
+                graph_hash=_text(fields.get("graphHash")),
+                state=_state(fields.get("checkpoint")),
+                told_at_ms=_told_at_ms(fields.get("nowMs")),
+                read_at=time.monotonic(),
             )
         case {"bundleHash": None}:
             raise LaunchUnusable("the launch names no bundle; submit the run with a play")
@@ -60,6 +85,19 @@ def _secrets(value: object) -> Mapping[str, str]:
         for name, secret in fields.items()
         if isinstance(name, str) and isinstance(secret, str)
     }
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _state(checkpoint: object) -> Mapping[str, object]:
+    state = checkpoint.get("state") if isinstance(checkpoint, dict) else None
+    return state if isinstance(state, dict) else {}
+
+
+def _told_at_ms(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else time.time_ns() // 1_000_000
 
 
 def _silence(value: object) -> int:

@@ -47,7 +47,11 @@ def _require_two_arguments(function: Play, entry: str) -> None:
 
 
 def _import(path: Path) -> object:
-    """Import the file under its own name, unless that name belongs to something else."""
+    """Import the file under its own name, unless that name belongs to something else; once."""
+    for name in (path.stem, f"play_{path.stem}"):
+        known = sys.modules.get(name)
+        if known is not None and getattr(known, "__file__", None) == str(path):
+            return known
     taken = path.stem in sys.stdlib_module_names or path.stem in sys.modules
     name = f"play_{path.stem}" if taken else path.stem
     spec = importlib.util.spec_from_file_location(name, path)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from deepline.runner import failures
 from deepline.runner.bounds import OUTPUT_BYTES_MAX
@@ -37,6 +38,16 @@ class Returned:
     output: object
 
 
+@dataclasses.dataclass(frozen=True)
+class Paused:
+    """The play let go of its sandbox until what the suspension tells, as the wire has it."""
+
+    suspension: Mapping[str, object]
+
+
+Ending: TypeAlias = Returned | Paused | Failure
+
+
 class Performance:
     """Watches one started play and knows how it ended.
 
@@ -59,7 +70,7 @@ class Performance:
         self._transcript = transcript
         self.requests = Requests(gateway, process.line, redactor, over)
         self._happened = threading.Event()
-        self._word: Returned | Failure | None = None
+        self._word: Ending | None = None
         self._code: int | None = None
         self._first_message: Mapping[str, object] = {}
         self._stopped = False
@@ -74,7 +85,7 @@ class Performance:
 
     def perform(
         self, launch: Launch, directory: Path, ends_at: float, started_at_ms: int
-    ) -> Returned | Failure | None:
+    ) -> Ending | None:
         """Let the play run to its end; `None` when it was stopped.
 
         `ends_at` is monotonic. When this returns, nothing of the play runs any more.
@@ -86,6 +97,8 @@ class Performance:
             "secrets": dict(launch.secrets),
             "runId": launch.run_id,
             "attempt": launch.attempt,
+            "answers": dict(launch.answers),
+            "nowMs": launch.now_ms(),
         }
         for thread in self._threads:
             thread.start()
@@ -106,9 +119,7 @@ class Performance:
         self._stopped = True
         self._happened.set()
 
-    def _verdict(
-        self, launch: Launch, *, late: bool, started_at_ms: int
-    ) -> Returned | Failure | None:
+    def _verdict(self, launch: Launch, *, late: bool, started_at_ms: int) -> Ending | None:
         if self._stopped:
             return None
         if self._word is not None:
@@ -151,12 +162,14 @@ class Performance:
                 self._events.add(kind, payload)
             case {"end": "returned", "output": output}:
                 self._end(_checked(output))
+            case {"end": "suspended", "suspension": dict(suspension)}:
+                self._end(_pause(suspension))
             case {"end": "failed", "error": str(error), "cause": dict(cause)}:
                 self._end(Failure(error=error, cause=cause))
             case _:
                 raise Garbled("a message that is not understood")
 
-    def _end(self, word: Returned | Failure) -> None:
+    def _end(self, word: Ending) -> None:
         if self._word is None:
             self._word = word
         self._happened.set()
@@ -178,6 +191,17 @@ def _checked(output: object) -> Returned | Failure:
     if length > OUTPUT_BYTES_MAX:
         return failures.not_storable(f"it is {length} bytes long")
     return Returned(output)
+
+
+def _pause(suspension: Mapping[str, object]) -> Ending:
+    """A play that went around our checks may ask for what is no pause of a play."""
+    match suspension:
+        case {"kind": "sleep", "boundaryId": str(), "wakeAtMs": int()}:
+            return Paused(suspension)
+        case {"kind": "integration_event", "boundaryId": str(), "eventKey": str()}:
+            return Paused(suspension)
+        case _:
+            raise Garbled("a pause that is none")
 
 
 def _limit() -> str | None:

@@ -14,14 +14,19 @@ from pathlib import Path
 from types import TracebackType
 
 from deepline.runner import failures
+from deepline.runner.async_context import AsyncContext
 from deepline.runner.asynchronous import value_of
 from deepline.runner.bounds import OUTPUT_BYTES_MAX
-from deepline.runner.context import AsyncContext, Context
+from deepline.runner.context import Context
 from deepline.runner.failures import Failure
+from deepline.runner.kit import Kit, Scope
 from deepline.runner.link import Link
-from deepline.runner.loading import EntryMissing, load_entry
+from deepline.runner.loading import EntryMissing, Play, load_entry
 from deepline.runner.messages import Garbled, Line
+from deepline.runner.receipts import Receipts
+from deepline.runner.steps import Steps
 from deepline.runner.storable import NotStorable, encode_storable, storable
+from deepline.runner.suspensions import Suspensions
 
 PR_SET_PDEATHSIG = 1
 OWN_FILES = "/deepline/runner/"
@@ -60,10 +65,21 @@ def _perform(link: Link, message: Mapping[str, object]) -> Mapping[str, object]:
             "secrets": dict(secrets),
             "runId": str(run_id),
             "attempt": int(attempt),
+            "answers": dict(answers),
+            "nowMs": int(now_ms),
         }:
-            context = Context(link, run_id, attempt, secrets)
-            async_context = AsyncContext(link, run_id, attempt, secrets)
-            outcome = _call(Path(directory), entry, (context, async_context), message.get("input"))
+            kit = Kit(
+                link=link,
+                run_id=run_id,
+                attempt=attempt,
+                directory=Path(directory),
+                secrets=secrets,
+                steps=Steps(link),
+                receipts=Receipts(link),
+                suspensions=Suspensions(link, attempt, answers, now_ms),
+                new_context=_new_context,
+            )
+            outcome = _call(kit, entry, message.get("input"))
         case _:
             outcome = failures.not_prepared("the runner's first message is not understood")
     if isinstance(outcome, Failure):
@@ -71,17 +87,19 @@ def _perform(link: Link, message: Mapping[str, object]) -> Mapping[str, object]:
     return {"end": "returned", "output": outcome}
 
 
-def _call(
-    directory: Path, entry: str, contexts: tuple[Context, AsyncContext], given: object
-) -> object | Failure:
+def _new_context(kit: Kit, function: Play, scope: Scope) -> object:
+    kind = AsyncContext if inspect.iscoroutinefunction(function) else Context
+    return kind(kit, scope)
+
+
+def _call(kit: Kit, entry: str, given: object) -> object | Failure:
     """Call the play; returns its plain result, or why there is none."""
     try:
-        os.chdir(directory)
+        os.chdir(kit.directory)
         sys.argv = [entry]
-        sys.path[0] = str(directory)
-        function = load_entry(directory, entry)
-        context = contexts[inspect.iscoroutinefunction(function)]
-        plain = storable(value_of(function(context, given)))
+        sys.path[0] = str(kit.directory)
+        function = load_entry(kit.directory, entry)
+        plain = storable(value_of(function(kit.new_context(kit, function, Scope()), given)))
         encode_storable(plain, OUTPUT_BYTES_MAX)
     except EntryMissing as missing:
         return failures.not_prepared(str(missing))

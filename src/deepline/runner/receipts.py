@@ -9,13 +9,16 @@ import secrets
 import threading
 
 from deepline.runner.bounds import STEP_BYTES_MAX
+from deepline.runner.failures import CodedError
 from deepline.runner.link import Link, RunnerRefused
 from deepline.runner.steps import checked_name
 from deepline.runner.storable import NotStorable, encode_storable, storable
 
 
-class ActionInDoubt(Exception):
+class ActionInDoubt(CodedError):
     """An earlier process of this run began the action, and did not tell how it ended."""
+
+    code = "ACTION_IN_DOUBT"
 
 
 class Receipts:

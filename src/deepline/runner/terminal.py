@@ -43,6 +43,14 @@ def completed(output: object, report: Report) -> bytes:
     return encode({"status": "completed", "output": output, **report.fields()})
 
 
+def suspended(
+    suspension: Mapping[str, object], state: Mapping[str, object], report: Report
+) -> bytes:
+    """The wire's words for a play that pauses, with all that it needs to go on."""
+    fields = report.fields() | {"checkpoint": {"state": dict(state)}}
+    return encode({"status": "suspended", "suspension": dict(suspension), **fields})
+
+
 def failed(failure: Failure, report: Report, redactor: Redactor) -> bytes:
     """The wire's words for a play that did not; its error text holds no secret."""
     error = failures.shortened(redactor.clean(failure.error), ERROR_CHARS_MAX)

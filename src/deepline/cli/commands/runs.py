@@ -9,11 +9,12 @@ from deepline.cli.people.conduct import conduct, conduct_at_once
 from deepline.cli.people.options import NOTHING_KEPT, Kept
 from deepline.cli.people.reports import open_report
 from deepline.cli.people.retrying import Retrying, check_statuses
+from deepline.cli.people.signalling import read_data
 from deepline.cli.people.where import HERE, Where
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 
-app = App(name="runs", help="List, show, follow, cancel and retry runs.")
+app = App(name="runs", help="List, show, follow, signal, cancel and retry runs.")
 
 
 @app.command(name="list")
@@ -122,3 +123,31 @@ def retry(run_id: str, /, *, from_checkpoint: bool = False, where: Where = HERE)
         gateway=where.look().gateway, from_checkpoint=from_checkpoint, json=where.json
     )
     return conduct_at_once(lambda: retrying.one(RunId(run_id)))
+
+
+@app.command
+def signal(
+    run_id: str,
+    event: str,
+    /,
+    *,
+    data: str = "{}",
+    signal_id: str | None = None,
+    where: Where = HERE,
+) -> int:
+    """Send an event that a run's play waits for with `ctx.wait_for(event)`, or will wait for.
+
+    Parameters
+    ----------
+    run_id
+        As `deepline runs list` shows it.
+    event
+        The event's name.
+    data
+        What the play is given of it: a JSON object, or `-` to read it from stdin.
+    signal_id
+        Sending the same id again sends nothing. [default: one of its own]
+    """
+    look = where.look()
+    given = read_data(data)
+    return conduct_at_once(lambda: look.signal(RunId(run_id), event, given, signal_id))

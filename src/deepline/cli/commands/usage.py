@@ -7,11 +7,11 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from deepline.cli.commands.runs import HERE, Where
 from deepline.cli.exit_codes import ExitCode
 from deepline.cli.failures import CommandFailed
 from deepline.cli.people.conduct import conduct_at_once
 from deepline.cli.people.durations import parse_length
+from deepline.cli.people.where import HERE, Where
 
 
 def usage(

@@ -17,7 +17,7 @@ from deepline.cli.people.retrying import Retrying
 from deepline.cli.people.run_lists import explanation_page, run_page, run_table, usage_page
 from deepline.cli.people.watching import Watch, log_line_of
 from deepline.core.model.identity import RunId
-from deepline.core.model.json_value import JsonObject
+from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.ledger import TERMINAL_KINDS
 from deepline.core.model.run import RunStatus
 from deepline.ports.wire import encode_json
@@ -125,6 +125,17 @@ class Look:
             line = f"{run_id} had ended already: {status.value}"
         self._print([answer], [line])
         return ExitCode.DONE if status is RunStatus.CANCELLED else ExitCode.FAILED
+
+    async def signal(
+        self, run_id: RunId, event: str, given: JsonObject, signal_id: str | None
+    ) -> ExitCode:
+        """Send an event to a run; one of this id that was sent before is left as it is."""
+        async with reached(self.gateway) as client:
+            stored = await client.signal(run_id, event, given, signal_id=signal_id)
+        answer: dict[str, Json] = {"runId": run_id, "eventKey": event, "stored": stored}
+        line = f"{event} is sent to {run_id}"
+        self._print([answer], [line if stored else f"{event} was sent to {run_id} before"])
+        return ExitCode.DONE
 
     async def usage(self, since_ms: int, org_id: str | None, limit: int) -> ExitCode:
         """Sandbox time by organisation and by run."""
