@@ -127,6 +127,23 @@ async def test_an_upgrade_applies_what_is_missing(database: str) -> None:
     (await schema_state(database, migrations=wanted)).check()
 
 
+async def test_an_upgrade_plans_what_it_brings(database: str) -> None:
+    """How steps are planned holds for functions that came behind the migration that says so."""
+    packaged = packaged_migrations()
+    new = next(migration for migration in packaged if migration.name == "submit_one")
+    before = [migration for migration in packaged if migration is not new]
+    await migrate(database, migrations=before)
+
+    assert await migrate(database) == [new.number]
+
+    with psycopg.connect(database) as connection:
+        rows = connection.execute(
+            "select proname, proconfig is not null from pg_proc where proname like 'submit%'"
+            " and pronamespace = 'deepline'::regnamespace"
+        ).fetchall()
+    assert dict(rows) == {"submit": True, "submit_together": True, "submit_continued": True}
+
+
 async def test_an_older_engine_is_upgraded(database: str) -> None:
     """An engine of an earlier version is brought to the one we know, its queues kept."""
     await migrate(database)

@@ -1,8 +1,9 @@
 """Brings a database to the schema this code needs: ours, and the engine's (C59, ENGINE).
 
 Migrations are numbered SQL files which only go forward; what was applied is remembered with its
-checksum. Everything happens in one transaction under an advisory lock, so that any number of
-processes may start at once, and a failure leaves the database as it was.
+checksum. The one that says how steps are planned is about all functions there are, and is applied
+again behind any other. Everything happens in one transaction under an advisory lock, so that any
+number of processes may start at once, and a failure leaves the database as it was.
 
 The engine comes from the SQL that `absurdctl` carries, in the one version whose tables we know.
 """
@@ -28,6 +29,7 @@ from deepline.ports.errors import Refused
 DEFAULT_SCHEMA = "deepline"
 ENGINE_VERSION = "0.5.1"
 _CLOSE_S = 5
+_PLANS = "plans"
 _LOCK = 0x6465_6570_6C69_6E65
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
@@ -69,6 +71,11 @@ class Migration:
     number: int
     name: str
     text: str
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it is applied again after others, since it is about what they made."""
+        return self.name == _PLANS
 
     @property
     def checksum(self) -> str:
@@ -200,6 +207,9 @@ async def _bring_schema(
         if before is None:
             await _apply(connection, schema, migration)
             done.append(migration.number)
+        elif migration.repeated:
+            if done or before != migration.checksum:
+                await _apply(connection, schema, migration)
         elif before != migration.checksum:
             raise SchemaChanged(migration.number)
     return done
@@ -209,9 +219,10 @@ async def _apply(connection: TrioConnection, schema: str, migration: Migration) 
     # Not str.format: the text is full of braces that are JSON's.
     await connection.execute(migration.text.replace("{schema}", schema))
     await connection.execute(
-        sql.SQL("insert into {} (number, name, checksum) values (%s, %s, %s)").format(
-            sql.Identifier(schema, "migrations")
-        ),
+        sql.SQL(
+            "insert into {} (number, name, checksum) values (%s, %s, %s)"
+            " on conflict (number) do update set checksum = excluded.checksum"
+        ).format(sql.Identifier(schema, "migrations")),
         (migration.number, migration.name, migration.checksum),
     )
 
