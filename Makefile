@@ -25,9 +25,7 @@ demo: venv-runtime ## set everything up and run the example play, its worker kil
 	@$(runtime) demo $(ARGS)
 
 test: lint ## all checks and the whole suite, as CI runs them
-	@$(py) -m coverage erase
-	@$(py) -m coverage run -m pytest $(ARGS)
-	@$(py) -m coverage report --include='src/deepline/core/*' --fail-under=100
+	@scripts/run-suite $(ARGS)
 
 quick: venv ## the checks and tests that take less than a minute together
 	@$(py) -m ruff check --quiet .
