@@ -40,6 +40,7 @@ FORBIDDEN = [
     ("light-import", "", "starlette"),
 ]
 ALLOWED = [
+    ("one-asyncio-bridge", "adapters.asyncio_bridge", "asyncio"),
     ("one-http-client", "adapters.http", "httpx"),
     ("one-database-driver", "adapters.postgres", "psycopg"),
     ("one-database-driver", "adapters.absurd", "psycopg"),
