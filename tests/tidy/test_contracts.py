@@ -35,11 +35,13 @@ FORBIDDEN = [
     ("simulation-in-memory", "simulation", "deepline.adapters.postgres"),
     ("one-asyncio-bridge", "adapters.telemetry", "asyncio"),
     ("one-asyncio-bridge", "gateway", "trio_asyncio"),
+    ("vendors-in-their-adapters", "testing", "daytona"),
     ("one-http-client", "gateway", "httpx"),
     ("one-database-driver", "gateway", "psycopg"),
     ("light-import", "", "starlette"),
 ]
 ALLOWED = [
+    ("vendors-in-their-adapters", "adapters.daytona", "daytona"),
     ("one-asyncio-bridge", "adapters.asyncio_bridge", "asyncio"),
     ("one-http-client", "adapters.http", "httpx"),
     ("one-database-driver", "adapters.postgres", "psycopg"),

@@ -1,7 +1,7 @@
 """An emulator as a process of its own, for as long as a block."""
 
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ _LINE_MAX = 1_000
 @asynccontextmanager
 async def emulator_process(
     module: str, state: Path, port: int, arguments: Sequence[str]
-) -> AsyncIterator[str]:
+) -> AsyncGenerator[str]:
     """Run `python -m module` and hand out the URL that it says it serves.
 
     Raises `RuntimeError` when it does not come up. Leaving terminates the process.

@@ -4,6 +4,7 @@ import argparse
 import signal
 import sys
 from pathlib import Path
+from types import FrameType
 
 import attrs
 
@@ -18,18 +19,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--state", type=Path, required=True, help="where the state is kept")
     parser.add_argument("--port", type=int, default=0, help="0 takes any free port")
     parser.add_argument("--key", action="append", default=[], metavar="KEY=ORGANISATION")
-    for field in attrs.fields(Temper):
-        option = "--" + field.name.replace("_", "-")
-        parser.add_argument(option, type=type(field.default), default=field.default)
+    for name, default in attrs.asdict(Temper()).items():
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(
+            option, type=int if isinstance(default, int) else float, default=default
+        )
     given = parser.parse_args(arguments)
     keys = dict(one.partition("=")[::2] for one in given.key) or {KEY: ORGANISATION}
-    temper = Temper(**{field.name: getattr(given, field.name) for field in attrs.fields(Temper)})
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    temper = Temper(**{name: getattr(given, name) for name in attrs.asdict(Temper())})
+    signal.signal(signal.SIGTERM, _leave)
     try:
         serve(given.state, given.port, keys, temper)
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ _PAGE = 100
 _PAGE_MAX = 200
 
 
-def _health(service: Service, request: Request, found: Sequence[str]) -> Reply:
+def _health(_service: Service, _request: Request, _found: Sequence[str]) -> Reply:
     return Reply(json={"status": "ok"})
 
 
-def _identity(service: Service, request: Request, found: Sequence[str]) -> Reply:
+def _identity(_service: Service, request: Request, _found: Sequence[str]) -> Reply:
     return Reply(
         json={
             "name": "emulated",
@@ -30,11 +30,11 @@ def _identity(service: Service, request: Request, found: Sequence[str]) -> Reply
     )
 
 
-def _create(service: Service, request: Request, found: Sequence[str]) -> Reply:
+def _create(service: Service, request: Request, _found: Sequence[str]) -> Reply:
     return Reply(json=service.shown(service.sandboxes.create(request.organisation, request.fields)))
 
 
-def _list(service: Service, request: Request, found: Sequence[str]) -> Reply:
+def _list(service: Service, request: Request, _found: Sequence[str]) -> Reply:
     query = request.query
     records = service.sandboxes.listed(
         request.organisation,

@@ -1,8 +1,8 @@
-"""The Daytona emulator from the outside: started as a process, told what to do, asked what it saw."""
+"""The Daytona emulator from the outside: started, told what to do, asked what it saw."""
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import cast
@@ -85,7 +85,7 @@ async def running_daytona(
     port: int = 0,
     keys: Mapping[str, str] | None = None,
     temper: Temper | None = None,
-) -> AsyncIterator[DaytonaEmulator]:
+) -> AsyncGenerator[DaytonaEmulator]:
     """Run the emulator over a state directory; `keys` are API keys and their organisations.
 
     Leaving ends the emulator. Its sandboxes stay on disk and their processes run on, unless they

@@ -102,7 +102,7 @@ class SandboxRecord:
 
 
 @attrs.frozen
-class Problem(Exception):  # noqa: N818 - it is an answer, not an error of ours
+class Problem(Exception):
     """An answer in the shape of Daytona's errors; `source` says which of its services gives it."""
 
     status: int

@@ -24,9 +24,7 @@ _MOVING = frozenset({State.CREATING, State.DESTROYING})
 class Sandboxes:
     """All sandboxes of all organisations. Threads may share it."""
 
-    def __init__(
-        self, root: Path, temper: Temper, forget_sessions: Callable[[str], None]
-    ) -> None:
+    def __init__(self, root: Path, temper: Temper, forget_sessions: Callable[[str], None]) -> None:
         self.temper = temper
         self._root = root / "sandboxes"
         self._root.mkdir(parents=True, exist_ok=True)
@@ -83,7 +81,10 @@ class Sandboxes:
                 record
                 for record in sorted(self._of(organisation), key=lambda one: one.created_at)
                 if record.created_at <= seen_at
-                and (not record.hidden or self._lingers(record, seen_at, errored_deleted))
+                and (
+                    not record.hidden
+                    or self._lingers(record, seen_at, errored_deleted=errored_deleted)
+                )
                 and labels.items() <= record.labels.items()
             ]
 
@@ -195,7 +196,7 @@ class Sandboxes:
         self._forget_sessions(record.id)
         kill_marked(record.id)
 
-    def _lingers(self, record: SandboxRecord, seen_at: float, errored_deleted: bool) -> bool:
+    def _lingers(self, record: SandboxRecord, seen_at: float, *, errored_deleted: bool) -> bool:
         """True for what is hidden but listed: gone too lately, or asked for."""
         if record.state is State.ERROR:
             return errored_deleted

@@ -121,12 +121,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(reply)
 
     def _answer(self, path: str, query: str, body: bytes) -> Reply:
+        organisation = self.server.keys.get(
+            self.headers.get("Authorization", "").removeprefix("Bearer ")
+        )
+        if organisation is None:
+            return Reply(status=401, json=Problem(401, "Invalid credentials").body())
+        kind = self.headers.get("Content-Type", "")
         try:
-            key = self.headers.get("Authorization", "").removeprefix("Bearer ")
-            organisation = self.server.keys.get(key)
-            if organisation is None:
-                raise Problem(401, "Invalid credentials")
-            kind = self.headers.get("Content-Type", "")
             request = Request(
                 method=self.command,
                 path=path,

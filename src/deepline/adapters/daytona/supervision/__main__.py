@@ -1,0 +1,25 @@
+"""`start HOME STAGE` starts the runner and answers in a word; `look HOME` answers in JSON."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from deepline.adapters.daytona.supervision.looking import look
+from deepline.adapters.daytona.supervision.starting import start
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do one of the two; anything else is a mistake of the caller."""
+    match arguments:
+        case ["start", home, stage]:
+            sys.stdout.write(start(Path(home), Path(stage)) + "\n")
+        case ["look", home]:
+            sys.stdout.write(json.dumps(look(Path(home))) + "\n")
+        case _:
+            return 64
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
