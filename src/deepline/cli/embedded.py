@@ -31,6 +31,8 @@ class Deployment:
 
     home: Home
     backend: str
+    public_url: str | None = None
+    """Where sandboxes that are elsewhere reach the gateway; `None` for where it listens."""
     dsn: str = attrs.field(repr=masked)
     internal_token: str = attrs.field(repr=masked)
     api_key: str = attrs.field(repr=masked)
@@ -47,7 +49,7 @@ class Deployment:
             "DEEPLINE_HOME": str(self.home.path),
             "DEEPLINE_INTERNAL_TOKEN": self.internal_token,
             "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL": url,
-            "DEEPLINE_PUBLIC_URL": url,
+            "DEEPLINE_PUBLIC_URL": self.public_url or url,
             "DEEPLINE_SIGNING_KEY_FILE": str(self.home.signing_key),
             "DEEPLINE_SECRETS_KEY_FILE": str(self.home.secrets_key),
         }
@@ -80,6 +82,7 @@ async def _prepared(home: Home, dsn: str, values: Mapping[str, str]) -> Deployme
     return Deployment(
         home=home,
         backend=configured_backend(values),
+        public_url=values.get("DEEPLINE_PUBLIC_URL", "").strip() or None,
         dsn=dsn,
         internal_token=kept(home.internal_token, lambda: secrets.token_urlsafe(32)),
         api_key=kept(home.api_key, new_key),

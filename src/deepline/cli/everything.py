@@ -20,7 +20,7 @@ from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import observed_process
 from deepline.cli.opened_store import opened_store
 from deepline.cli.outside import Outside
-from deepline.cli.providers import check_providers
+from deepline.cli.providers import check_providers, opened_providers
 from deepline.cli.roles.controller import make_controller
 from deepline.cli.roles.gateway import Gateway, gateway_secrets, read_keys
 from deepline.cli.roles.worker import make_worker, ready_lane, scheduler_labels, worker_health
@@ -30,6 +30,7 @@ from deepline.cli.settings.parts import ProcessSettings, read_process
 from deepline.cli.settings.reading import Reader
 from deepline.cli.settings.worker import WorkerRole, read_worker
 from deepline.gateway.server import BoundListeners
+from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.runtime.stop import Stop
 
 
@@ -120,20 +121,32 @@ class _Everything:
         chance = random.SystemRandom()
         role = self.roles.worker
         name = instance_name(role.name, chance)
-        secrets = [*gateway_secrets(self.roles.gateway), self.deployment.api_key]
+        secrets = [
+            *gateway_secrets(self.roles.gateway),
+            self.deployment.api_key,
+            role.daytona.api_key,
+        ]
         with observed_process(role.process, scheduler_labels(role, name), secrets) as seen:
             async with (
                 opened_store(role.store, role.limits, seen.telemetry, who=name) as store,
                 LimitedClient() as client,
+                opened_providers(role) as providers,
             ):
                 await self.deployment.admit_operator(store.ports.api_keys)
                 await ready_lane(role, store)
                 outside = Outside(store=store, client=client, seen=seen, chance=chance)
-                await self._nested(name, outside, stop, report)
+                await self._nested(name, outside, providers, stop, report)
 
-    async def _nested(self, name: str, outside: Outside, stop: Stop, report: Report) -> None:
-        worker = make_worker(self.roles.worker, name, outside)
-        controller = make_controller(self.roles.controller, name, outside)
+    async def _nested(
+        self,
+        name: str,
+        outside: Outside,
+        providers: Mapping[str, SandboxProvider],
+        stop: Stop,
+        report: Report,
+    ) -> None:
+        worker = make_worker(self.roles.worker, name, outside, providers)
+        controller = make_controller(self.roles.controller, name, outside, providers)
         gateway = self._gateway(outside)
         seen = outside.seen
         gateway_stop, controller_stop = Stop(), Stop()

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import attrs
 from cyclopts import Parameter
@@ -23,6 +23,7 @@ from deepline.cli.people.news import Note
 from deepline.cli.people.output_files import check_target
 from deepline.cli.people.reports import Report, open_report
 from deepline.cli.people.submitting import Order, fresh_run_id, packed
+from deepline.cli.provider_choice import CHOICES, ProviderName
 from deepline.cli.settings.reading import environment
 from deepline.cli.settings.variables import BY_NAME
 from deepline.runtime.stop import Stop
@@ -32,7 +33,7 @@ OUTPUT = Path("deepline-demo.csv")
 
 def demo(
     *,
-    provider: Literal["local"] = "local",
+    provider: ProviderName = "local",
     rows: Annotated[int | None, Parameter(validator=Number(gte=10))] = None,
     output: Path = OUTPUT,
     keep: bool = False,
@@ -48,7 +49,8 @@ def demo(
     Parameters
     ----------
     provider
-        Where the play runs.
+        Where the play runs. A vendor needs its credentials and DEEPLINE_PUBLIC_URL; an emulator
+        is a stand-in for its service on this machine.
     rows
         How many of the contacts to take. [default: all]
     output
@@ -58,7 +60,6 @@ def demo(
     json
         Print one JSON object a line, and nothing else.
     """
-    assert provider == "local"
     target = check_target(output, None)
     given = _first(read_input(str(example(CONTACTS))), rows)
     with open_report(json=json) as report, _directory(report, keep=keep) as path:
@@ -74,7 +75,8 @@ def demo(
                 home=Home(path),
                 target=target,
                 report=report,
-                environment=_own_settings(environment()),
+                environment=_own_settings(environment(), provider),
+                provider=provider,
             )
             return await show.run(stop)
 
@@ -90,9 +92,15 @@ def _first(given: PlayInput, rows: int | None) -> PlayInput:
     return attrs.evolve(given, value={**value, "rows": taken}, rows=len(taken))
 
 
-def _own_settings(values: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment without settings of ours: the demo shall meet nobody's deployment."""
-    return {name: value for name, value in values.items() if name not in BY_NAME}
+def _own_settings(values: Mapping[str, str], provider: ProviderName) -> Mapping[str, str]:
+    """The environment without settings of ours: the demo shall meet nobody's deployment.
+
+    What a vendor's sandboxes need stays.
+    """
+    taken = {*CHOICES[provider].credentials}
+    if taken:
+        taken.add("DEEPLINE_PUBLIC_URL")
+    return {name: value for name, value in values.items() if name in taken or name not in BY_NAME}
 
 
 @contextmanager

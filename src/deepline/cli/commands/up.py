@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import attrs
 import trio
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -11,6 +12,7 @@ from cyclopts.validators import Number
 from deepline.cli.everything import Ready, Up, serve_everything
 from deepline.cli.home import Home
 from deepline.cli.host import host
+from deepline.cli.provider_choice import ProviderName, provided
 from deepline.cli.settings.gateway import PORT
 from deepline.cli.settings.parts import read_home
 from deepline.cli.settings.reading import Reader, environment
@@ -22,6 +24,7 @@ def up(
     data_dir: Path | None = None,
     port: Annotated[int, Parameter(validator=Number(gte=0, lte=65_535))] = PORT,
     slots: Annotated[int | None, Parameter(validator=Number(gte=1, lte=10_000))] = None,
+    provider: ProviderName | None = None,
 ) -> int:
     """Run everything on this machine: database, gateway, worker, controller, local sandboxes.
 
@@ -37,16 +40,25 @@ def up(
         Where the gateway listens on 127.0.0.1; 0 takes any free port.
     slots
         How many runs the worker has in hand at a time. [default: DEEPLINE_WORKER_SLOTS]
+    provider
+        Where plays run, if not here. Sandboxes at a vendor need DEEPLINE_PUBLIC_URL, an address of
+        this gateway that they can reach; those of an emulator are here.
+        [default: DEEPLINE_PLAY_RUNNER_BACKEND, or local]
     """
     values = dict(environment())
     if slots is not None:
         values["DEEPLINE_WORKER_SLOTS"] = str(slots)
     home = Home(data_dir.absolute() if data_dir else read_home(Reader(values)))
     asked = Up(home=home, host="127.0.0.1", port=port, environment=values)
-    return host(partial(_announce, asked))
+    return host(partial(_announce, asked, provider))
 
 
-async def _announce(asked: Up, stop: Stop) -> None:
+async def _announce(asked: Up, provider: ProviderName | None, stop: Stop) -> None:
+    async with provided(asked.environment, provider, asked.home.path) as found:
+        await _serve(attrs.evolve(asked, environment=found.variables), stop)
+
+
+async def _serve(asked: Up, stop: Stop) -> None:
     async with trio.open_nursery() as nursery:
         ready: Ready = await nursery.start(serve_everything, asked, stop)
         print(f"deepline is up at {ready.url}; the API key is in {ready.home.api_key}", flush=True)

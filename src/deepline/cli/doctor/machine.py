@@ -13,6 +13,7 @@ from deepline.adapters.local import Isolation, Level, LocalProvider
 from deepline.cli.doctor.findings import Finding, advice, bounded, broken, ok, skipped
 from deepline.cli.failures import CommandFailed
 from deepline.cli.home import Home
+from deepline.cli.providers import PROVIDERS, not_installed
 from deepline.cli.settings.controller import read_controller
 from deepline.cli.settings.gateway import read_gateway
 from deepline.cli.settings.reading import Reader, SettingsRefused
@@ -72,7 +73,7 @@ async def provider_findings(values: Mapping[str, str]) -> Sequence[Finding]:
         known = ", ".join(sorted({policy.backend for policy in placement.POLICIES}))
         return [broken("provider", f"there is no backend {backend}", f"choose one of {known}")]
     providers = environment.sandbox_providers(backend, placement.POLICIES)
-    if providers != ("local",):
+    if any(name not in PROVIDERS for name in providers):
         return [
             broken(
                 "provider",
@@ -80,9 +81,19 @@ async def provider_findings(values: Mapping[str, str]) -> Sequence[Finding]:
                 "set DEEPLINE_PLAY_RUNNER_BACKEND=local to run plays on this machine",
             )
         ]
+    if providers != ("local",):
+        return [_vendor(name) for name in providers]
     asked = Reader(values).choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER)
     looked = await bounded("isolation", lambda: _isolation(asked), _ISOLATE)
     return [ok("provider", "plays run as processes of this machine"), *looked]
+
+
+def _vendor(name: str) -> Finding:
+    """Whether a vendor's provider can be loaded; its service is not asked, since that costs."""
+    missing = not_installed(name)
+    if missing is not None:
+        return broken("provider", missing, "run that, or choose another backend")
+    return ok("provider", f"plays run in sandboxes of {name}, whose client is installed")
 
 
 async def _isolation(asked: Isolation) -> Sequence[Finding]:

@@ -32,12 +32,14 @@ from deepline.cli.people.reports import Report
 from deepline.cli.people.submitting import Order
 from deepline.cli.people.watching import Watch
 from deepline.cli.people.worker_process import last_line, worker_process
+from deepline.cli.provider_choice import Emulator, Provided, ProviderName, provided
 from deepline.cli.settings.parts import masked
 from deepline.core.model.json_value import JsonObject
 from deepline.core.model.run import RunStatus
 from deepline.runtime.stop import Stop
 
 SHEET = "contacts"
+POLL_VARIABLE = "DEEPLINE_CLEANUP_POLL_SECONDS"
 LIMIT_S = 300.0
 LEAVE_S = 10.0
 INTERRUPTED_S = 0.5
@@ -83,14 +85,15 @@ class Demo:
     target: Path
     report: Report
     environment: Mapping[str, str] = attrs.field(repr=masked)
+    provider: ProviderName = "local"
 
     async def run(self, stop: Stop) -> ExitCode:
         """Run it to its end; afterwards nothing of it runs any more. The code says if all held."""
         adopt_orphans()
         evidence: _Evidence | None = None
         try:
-            async with embedded_deployment(self.home, self.environment, worker=False) as ready:
-                evidence = await self._until_stopped(ready, stop)
+            async with provided(self.environment, self.provider, self.home.path) as found:
+                evidence = await self._deployed(found, stop)
         except* trio.TooSlowError:
             raise CommandFailed(f"the demo did not end within {LIMIT_S:.0f} s") from None
         finally:
@@ -103,13 +106,17 @@ class Demo:
             return ExitCode.CUT_SHORT
         return self._prove(evidence, len(left))
 
-    async def _until_stopped(self, ready: Ready, stop: Stop) -> _Evidence | None:
+    async def _deployed(self, found: Provided, stop: Stop) -> _Evidence | None:
         evidence: _Evidence | None = None
-        with stop.interrupts(), trio.fail_after(LIMIT_S):
-            evidence = await self._perform(ready)
-        return evidence  # noqa: RET504 - a Ctrl-C assigns nothing
+        values = {POLL_VARIABLE: "1", **found.variables}
+        async with embedded_deployment(self.home, values, worker=False) as ready:
+            with stop.interrupts(), trio.fail_after(LIMIT_S):
+                evidence = await self._perform(ready, values, found.emulator)
+        return evidence
 
-    async def _perform(self, ready: Ready) -> _Evidence:
+    async def _perform(
+        self, ready: Ready, values: Mapping[str, str], emulator: Emulator | None
+    ) -> _Evidence:
         address = ApiAddress(ready.url, self.home.api_key.read_text("utf-8").strip())
         await self._submit(address)
         half_way = HalfWay(self.report)
@@ -117,11 +124,12 @@ class Demo:
         watch = Watch(run_id=self.order.run_id, persistence=persistence, report=half_way)
         async with AsyncExitStack() as workers:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._replace_worker, ready, half_way, workers)
+                variables = with_local_defaults(values) | dict(ready.variables)
+                nursery.start_soon(self._replace_worker, variables, half_way, workers)
                 run = await watch.until_ended()
                 nursery.cancel_scope.cancel(reason="the run has ended")
             async with ApiClient(address) as client:
-                return await self._collect(client, run)
+                return await self._collect(client, run, emulator)
 
     async def _submit(self, address: ApiAddress) -> None:
         async with ApiClient(address) as client:
@@ -137,9 +145,9 @@ class Demo:
         )
 
     async def _replace_worker(
-        self, ready: Ready, half_way: HalfWay, workers: AsyncExitStack
+        self, variables: Mapping[str, str], half_way: HalfWay, workers: AsyncExitStack
     ) -> None:
-        first = await self._start_worker(ready, workers)
+        first = await self._start_worker(variables, workers)
         await self._until_killed(first, half_way)
         at = half_way.middle
         assert at is not None
@@ -156,10 +164,11 @@ class Demo:
             f"{more:,} more rows were done while there was no worker at all: the play runs "
             "detached in its sandbox, and keeps its rows itself"
         )
-        await self._start_worker(ready, workers)
+        await self._start_worker(variables, workers)
 
-    async def _start_worker(self, ready: Ready, workers: AsyncExitStack) -> trio.Process:
-        variables = with_local_defaults(self.environment) | dict(ready.variables)
+    async def _start_worker(
+        self, variables: Mapping[str, str], workers: AsyncExitStack
+    ) -> trio.Process:
         started = await workers.enter_async_context(worker_process(variables, self._log))
         self.report.tell(told.WorkerStarted(pid=started.pid))
         return started
@@ -183,7 +192,9 @@ class Demo:
         """What the workers say."""
         return self.home.path / "worker.log"
 
-    async def _collect(self, client: ApiClient, run: JsonObject) -> _Evidence:
+    async def _collect(
+        self, client: ApiClient, run: JsonObject, emulator: Emulator | None
+    ) -> _Evidence:
         run_id = self.order.run_id
         await until_tidy(client, run_id)
         self.report.tell(await ending(client, run))
@@ -200,7 +211,7 @@ class Demo:
             run=run,
             counted=sum(count for count in counts if isinstance(count, int)),
             saved=saved,
-            sandboxes=await trio.to_thread.run_sync(_count_sandboxes, self.home.path),
+            sandboxes=await trio.to_thread.run_sync(_count_sandboxes, self.home.path, emulator),
         )
 
     def _prove(self, evidence: _Evidence, processes: int) -> ExitCode:
@@ -230,8 +241,10 @@ class Demo:
         self.report.tell(Note(text=text))
 
 
-def _count_sandboxes(home: Path) -> int:
-    """Every directory that is a sandbox, of whichever organisation."""
+def _count_sandboxes(home: Path, emulator: Emulator | None) -> int:
+    """Every directory that is a sandbox, of whichever organisation, or all that an emulator has."""
+    if emulator is not None:
+        return len(emulator.sandboxes())
     root = home / "sandboxes"
     if not root.is_dir():
         return 0

@@ -6,7 +6,7 @@ fenced, and one of them at a time sweeps.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import attrs
@@ -22,10 +22,11 @@ from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import Observed, observed_process, snapshot_of
 from deepline.cli.opened_store import CHANNEL, check_schema, opened_store
 from deepline.cli.outside import Outside
-from deepline.cli.providers import make_providers
+from deepline.cli.providers import opened_providers
 from deepline.cli.roles.controller_duties import make_recovery, make_sweep
 from deepline.cli.settings.controller import ControllerRole
 from deepline.core.sweep import SweepMode
+from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.runtime.controller_role import Controllers
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.duty import DutyHolder
@@ -123,7 +124,12 @@ class Controller:
         )
 
 
-def make_controller(role: ControllerRole, name: str, outside: Outside) -> Controller:
+def make_controller(
+    role: ControllerRole,
+    name: str,
+    outside: Outside,
+    providers: Mapping[str, SandboxProvider],
+) -> Controller:
     """Wire a controller over an open store, and show its series among the process's metrics."""
     credentials = TokenCredentials(
         internal_token=role.internal_token, front_door_bypass=role.front_door_bypass
@@ -143,7 +149,6 @@ def make_controller(role: ControllerRole, name: str, outside: Outside) -> Contro
         telemetry=seen.telemetry,
         limits=role.limits,
     )
-    providers = make_providers(role)
     is_swept = role.sweep_mode is not SweepMode.OFF
     controller = Controller(
         role=role,
@@ -177,16 +182,22 @@ async def serve_controller(
     name = instance_name(role.name, chance)
     process = role.process
     labels = SchedulerLabels(schema=role.store.schema, worker_name=name)
-    secrets = [role.internal_token, role.front_door_bypass or "", role.store.dsn]
+    secrets = [
+        role.internal_token,
+        role.front_door_bypass or "",
+        role.store.dsn,
+        role.daytona.api_key,
+    ]
     with observed_process(process, labels, secrets) as seen:
         async with listening_on(process.metrics_host, process.metrics_port) as bound:
             await check_schema(role.store)
             async with (
                 opened_store(role.store, role.limits, seen.telemetry, who=name) as store,
                 LimitedClient() as client,
+                opened_providers(role) as providers,
             ):
                 outside = Outside(store=store, client=client, seen=seen, chance=chance)
-                controller = make_controller(role, name, outside)
+                controller = make_controller(role, name, outside, providers)
                 seen.snapshot = lambda: snapshot_of(store.counts())
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(serve_health, bound, controller.health, seen.metrics.render)

@@ -1,6 +1,7 @@
 """A worker process: serves one lane until it is asked to stop (C03, C04)."""
 
 import random
+from collections.abc import Mapping
 
 import trio
 
@@ -15,9 +16,10 @@ from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import observed_process, snapshot_of
 from deepline.cli.opened_store import OpenedStore, check_schema, opened_store
 from deepline.cli.outside import Outside
-from deepline.cli.providers import check_providers, make_providers
+from deepline.cli.providers import check_providers, opened_providers
 from deepline.cli.settings.worker import WorkerRole, lane_of
 from deepline.core.model.identity import Lane
+from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
 from deepline.runtime.stop import Stop
 from deepline.runtime.worker import Worker, WorkerSettings
@@ -49,12 +51,13 @@ async def serve_worker(
             async with (
                 opened_store(role.store, role.limits, seen.telemetry, who=name) as store,
                 LimitedClient() as client,
+                opened_providers(role) as providers,
             ):
                 await ready_lane(role, store)
                 if role.providers != LOCAL_ALONE:
                     await check_receipt_gateway(client, role.receipt_gateway_url, seen.clock)
                 outside = Outside(store=store, client=client, seen=seen, chance=chance)
-                worker = make_worker(role, name, outside)
+                worker = make_worker(role, name, outside, providers)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(
                         serve_health, bound, lambda: worker_health(worker), seen.metrics.render
@@ -65,11 +68,12 @@ async def serve_worker(
                     nursery.cancel_scope.cancel(reason="the worker has stopped")
 
 
-def make_worker(role: WorkerRole, name: str, outside: Outside) -> Worker:
+def make_worker(
+    role: WorkerRole, name: str, outside: Outside, providers: Mapping[str, SandboxProvider]
+) -> Worker:
     """Wire a worker over an open store."""
     store, seen, chance = outside.store, outside.seen, outside.chance
     ports, clock = store.ports, seen.clock
-    providers = make_providers(role)
     credentials = TokenCredentials(
         internal_token=role.internal_token, front_door_bypass=role.front_door_bypass
     )
@@ -171,6 +175,11 @@ def scheduler_labels(role: WorkerRole, name: str) -> SchedulerLabels:
 def _secrets(role: WorkerRole) -> list[str]:
     return [
         secret
-        for secret in (role.internal_token, role.front_door_bypass, role.store.dsn)
-        if secret is not None
+        for secret in (
+            role.internal_token,
+            role.front_door_bypass,
+            role.store.dsn,
+            role.daytona.api_key,
+        )
+        if secret
     ]

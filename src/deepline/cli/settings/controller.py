@@ -6,7 +6,9 @@ from pathlib import Path
 
 import attrs
 
+from deepline.adapters.daytona import DaytonaSettings
 from deepline.adapters.local import Isolation
+from deepline.cli.settings.daytona import read_daytona
 from deepline.cli.settings.parts import (
     SECOND,
     ProcessSettings,
@@ -37,6 +39,7 @@ class ControllerRole:
     name: str
     providers: tuple[str, ...] = ()
     isolation: Isolation = Isolation.PREFER
+    daytona: DaytonaSettings
     sweep_mode: SweepMode = SweepMode.OBSERVE
     sweep: SweepSettings = attrs.field(factory=SweepSettings)
     duty_lease: timedelta = LEASE
@@ -61,6 +64,7 @@ def read_controller(values: Mapping[str, str]) -> ControllerRole:
         name=base_name(reader),
         providers=environment.sandbox_providers(backend, placement.POLICIES),
         isolation=reader.choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER),
+        daytona=read_daytona(reader),
         sweep_mode=reader.choice("DEEPLINE_LIVENESS_SWEEP", SweepMode.OBSERVE),
         sweep=read_sweep(reader, limits.overdue_interval),
         duty_lease=reader.length("DEEPLINE_DUTY_LEASE_SECONDS", LEASE, unit=SECOND),

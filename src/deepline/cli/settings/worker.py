@@ -6,7 +6,9 @@ from pathlib import Path
 
 import attrs
 
+from deepline.adapters.daytona import DaytonaSettings
 from deepline.adapters.local import Isolation
+from deepline.cli.settings.daytona import read_daytona
 from deepline.cli.settings.parts import (
     ProcessSettings,
     StoreSettings,
@@ -47,6 +49,7 @@ class WorkerRole:
     slots: int = 10
     org_limit: int = 1_000
     isolation: Isolation = Isolation.PREFER
+    daytona: DaytonaSettings
 
     @property
     def sandboxes(self) -> Path:
@@ -73,6 +76,7 @@ def read_worker(values: Mapping[str, str]) -> WorkerRole:
         slots=reader.whole("DEEPLINE_WORKER_SLOTS", 10, least=1, most=10_000),
         org_limit=reader.whole("DEEPLINE_ORG_LIMIT", 1_000, least=1, most=1_000_000),
         isolation=reader.choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER),
+        daytona=read_daytona(reader),
     )
     reader.check()
     return role

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -26,6 +27,7 @@ from deepline.testing.emulators.marked_processes import VARIABLE
 DAEMON = "DAYTONA_DAEMON"
 _PATIENCE_S = 60.0
 _EXECUTE_S = 360.0
+_SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @attrs.frozen(eq=False)
@@ -205,7 +207,7 @@ def execute_once(
 def environment(sandbox: SandboxRecord, home: Path) -> dict[str, str]:
     """What a process of the sandbox finds in its environment: nothing of ours but a mark."""
     return {
-        "PATH": os.environ.get("PATH", os.defpath),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), _SEARCH_PATH]),
         "LANG": "C.UTF-8",
         "HOME": str(home),
         VARIABLE: sandbox.id,
