@@ -7,12 +7,14 @@ import subprocess
 import sys
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import trio
 
+from deepline.adapters.asyncio_bridge import AsyncioBridge
 from deepline.adapters.daytona import DaytonaSettings
+from deepline.adapters.daytona.sdk import DaytonaSdk
 from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef, Stage
 from deepline.ports.sandbox_provider import RunnerStart, SandboxProvider
@@ -109,3 +111,13 @@ async def until(condition: Callable[[], bool]) -> bool:
             return False
         await trio.sleep(0.02)
     return True
+
+
+@contextlib.asynccontextmanager
+async def opened_sdk(emulator: DaytonaEmulator) -> AsyncIterator[DaytonaSdk]:
+    """The vendor's client alone."""
+    async with AsyncioBridge() as bridge:
+        sdk = DaytonaSdk(bridge, settings(emulator))
+        await sdk.open()
+        yield sdk
+        await sdk.close()

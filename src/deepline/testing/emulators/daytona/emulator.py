@@ -13,6 +13,7 @@ import cattrs
 
 from deepline.testing.emulators.daytona.model import SandboxRecord, State, Temper
 from deepline.testing.emulators.faults import FaultRule
+from deepline.testing.emulators.marked_processes import marked
 from deepline.testing.emulators.process import emulator_process
 
 KEY = "emulated-key"
@@ -53,6 +54,10 @@ class DaytonaEmulator:
         """The sandboxes of all organisations; those that are gone too unless `alive` is set."""
         found = cattrs.structure(self._control("GET", "sandboxes"), list[SandboxRecord])
         return [one for one in found if not alive or one.state is not State.DESTROYED]
+
+    def processes(self, sandbox_id: str) -> int:
+        """How many processes run in the sandbox."""
+        return sum(1 for _ in marked(sandbox_id))
 
     def lose_sessions(self, sandbox_id: str) -> None:
         """Make the sandbox's daemon forget its sessions, as when it was restarted."""

@@ -125,7 +125,7 @@ class Sandboxes:
                 self._kill(record)
             record.state, record.error_reason = state, reason
             if state is State.DESTROYED:
-                record.destroyed_at = time.time()
+                record.desired, record.destroyed_at = "destroyed", time.time()
             self._keep(record)
 
     def run_out_of_memory(self, sandbox_id: str) -> None:
