@@ -75,7 +75,7 @@ class Inspector:
     async def _runner(self, toolbox: Toolbox, home: str) -> RunnerFact:
         """Ask the supervisor's files."""
         code, said = await toolbox.execute(
-            f"python3 -I '{home}/{PROGRAM}' look '{home}'", patience_s=_PATIENCE_S
+            f"python3 -I -S '{home}/{PROGRAM}' look '{home}'", patience_s=_PATIENCE_S
         )
         if code == _NO_SUCH_FILE:
             return RunnerFact(life=Life.NOT_STARTED)

@@ -33,7 +33,7 @@ async def start_runner(toolbox: Toolbox, runner: RunnerStart) -> StartedRunner:
         home = home_below(await toolbox.work_directory())
         stage = f"{home}/stage-{uuid.uuid4().hex}"
         await toolbox.upload(_files(stage, runner))
-        command = f"python3 -I '{stage}/{PROGRAM}' start '{home}' '{stage}'"
+        command = f"python3 -I -S '{stage}/{PROGRAM}' start '{home}' '{stage}'"
         code, said = await toolbox.execute(command, patience_s=_PATIENCE_S)
     except DaytonaFailure as failure:
         if failure.trouble in {Trouble.NOT_FOUND, Trouble.REJECTED}:
@@ -71,7 +71,7 @@ def _files(stage: str, runner: RunnerStart) -> dict[str, bytes]:
         "runner.pyz": runner.runner_pyz,
     }
     for name, content in runner.files.items():
-        if PurePosixPath(name).name != name or name in {".", "..", *files}:
+        if PurePosixPath(name).name != name or name in {"", ".", "..", *files}:
             raise ValueError(f"a file of a sandbox has a plain name of its own, not {name!r}")
         files[name] = content
     return {f"{stage}/{name}": content for name, content in files.items()}

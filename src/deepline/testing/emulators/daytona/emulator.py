@@ -13,7 +13,7 @@ import cattrs
 
 from deepline.testing.emulators.daytona.model import SandboxRecord, State, Temper
 from deepline.testing.emulators.faults import FaultRule
-from deepline.testing.emulators.marked_processes import marked
+from deepline.testing.emulators.marked_processes import kill_marked, marked
 from deepline.testing.emulators.process import emulator_process
 
 KEY = "emulated-key"
@@ -55,9 +55,17 @@ class DaytonaEmulator:
         found = cattrs.structure(self._control("GET", "sandboxes"), list[SandboxRecord])
         return [one for one in found if not alive or one.state is not State.DESTROYED]
 
+    def home(self, sandbox_id: str) -> Path:
+        """The directory that the sandbox's processes see as theirs."""
+        return Path(cast("str", self._control("GET", f"sandboxes/{sandbox_id}/home")))
+
     def processes(self, sandbox_id: str) -> int:
         """How many processes run in the sandbox."""
         return sum(1 for _ in marked(sandbox_id))
+
+    def kill(self, sandbox_id: str) -> None:
+        """Kill all that runs in the sandbox; its daemon, which is the emulator, lives on."""
+        kill_marked(sandbox_id)
 
     def lose_sessions(self, sandbox_id: str) -> None:
         """Make the sandbox's daemon forget its sessions, as when it was restarted."""

@@ -161,6 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
             case "GET", ["sandboxes"]:
                 everything = server.sandboxes.everything()
                 return Reply(json=cast("Json", cattrs.unstructure(everything)))
+            case "GET", ["sandboxes", sandbox_id, "home"]:
+                return Reply(json=str(server.sandboxes.home(sandbox_id)))
             case "POST", ["sandboxes", sandbox_id, "lose-sessions"]:
                 server.sessions.forget(sandbox_id)
             case "POST", ["sandboxes", sandbox_id, "out-of-memory"]:
