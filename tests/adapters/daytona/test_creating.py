@@ -200,7 +200,7 @@ async def test_a_slow_start_is_waited_for(
 async def test_a_sandbox_outlives_its_silence_but_not_its_limit(
     provider: SandboxProvider, emulator: DaytonaEmulator
 ) -> None:
-    """F67, F68: no idle stop touches a quiet play, and its life ends though nobody is left to end it.
+    """F67, F68: no idle stop touches a quiet play, and its life ends though nobody ends it.
 
     A minute has 20 ms here: the idle stop would come after 300 ms, the limit after 1.2 s.
     """

@@ -82,7 +82,7 @@ async def test_accepted_and_under_way(
 async def test_gone_after_an_acceptance(
     provider: SandboxProvider, emulator: DaytonaEmulator, sandbox: SandboxRef
 ) -> None:
-    """Not there any more, by the API, the listing and the right key, and our delete was accepted."""
+    """Gone by the API, the listing and the right key, and our delete had been accepted."""
     await gone(emulator, sandbox)
 
     assert await provider.delete(sandbox, ACCEPTED) == GoneWithAcceptance()
@@ -91,7 +91,7 @@ async def test_gone_after_an_acceptance(
 async def test_gone_without_an_acceptance(
     provider: SandboxProvider, emulator: DaytonaEmulator, sandbox: SandboxRef
 ) -> None:
-    """F70, #5137: vanished before our first delete; one look does not prove it, and nobody waits."""
+    """F70: vanished before our first delete; looks in a burst are one look, and prove nothing."""
     await gone(emulator, sandbox)
 
     assert await provider.delete(sandbox, None) == NotFoundUnproven()
@@ -203,28 +203,28 @@ async def test_no_organisation(
 
 
 @pytest.mark.parametrize(
-    ("status", "message", "code"),
+    ("answer", "code"),
     [
-        pytest.param(400, "it has fork children", "has_forks", id="400-forks"),
-        pytest.param(401, "who are you", "not_authorised", id="401"),
-        pytest.param(403, "no delete:sandboxes", "forbidden", id="403"),
-        pytest.param(408, "late", "server_error", id="408"),
-        pytest.param(429, "slow down", "rate_limited", id="429"),
-        pytest.param(500, "oh", "server_error", id="500"),
-        pytest.param(502, "oh", "server_error", id="502"),
-        pytest.param(503, "oh", "server_error", id="503"),
-        pytest.param(504, "late", "server_error", id="504"),
+        pytest.param((400, "it has fork children"), "has_forks", id="400-forks"),
+        pytest.param((401, "who are you"), "not_authorised", id="401"),
+        pytest.param((403, "no delete:sandboxes"), "forbidden", id="403"),
+        pytest.param((408, "late"), "server_error", id="408"),
+        pytest.param((429, "slow down"), "rate_limited", id="429"),
+        pytest.param((500, "oh"), "server_error", id="500"),
+        pytest.param((502, "oh"), "server_error", id="502"),
+        pytest.param((503, "oh"), "server_error", id="503"),
+        pytest.param((504, "late"), "server_error", id="504"),
     ],
 )
 async def test_a_refusal(
     provider: SandboxProvider,
     emulator: DaytonaEmulator,
     sandbox: SandboxRef,
-    status: int,
-    message: str,
+    answer: tuple[int, str],
     code: str,
 ) -> None:
-    """mastra #24427: no error is taken for done; each says what it was, once."""
+    """No error is taken for done; each says what it was, and is asked once."""
+    status, message = answer
     rule = FaultRule(calls=DELETE, status=status, message=message, headers={"Retry-After": "17"})
     emulator.fault(rule)
     before = len(emulator.calls())

@@ -17,6 +17,7 @@ from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.testing.emulators import DaytonaEmulator, FaultRule
 from deepline.testing.emulators.daytona import State
 from tests.adapters.daytona.emulation import (
+    PATIENCE_S,
     WRITES_RESULT,
     opened_sdk,
     operation,
@@ -166,7 +167,7 @@ async def test_a_lost_session_is_no_lost_runner(
 async def test_a_killed_supervisor_leaves_a_lost_runner(
     provider: SandboxProvider, emulator: DaytonaEmulator
 ) -> None:
-    """ultrafuzz #302: everything in the sandbox was killed at once; there is no exit code to read."""
+    """Everything in the sandbox was killed at once: lost, with no exit code to read."""
     sandbox = await started(provider)
     emulator.kill(sandbox.sandbox_id)
 
@@ -209,7 +210,7 @@ async def test_out_of_memory(
 
     stages = []
     for now[0] in (0.0, 100.0, 200.0, 250.0):
-        stages.append((await look.inspect(sandbox.sandbox_id)).stage)  # noqa: PERF401 - in turn
+        stages.append((await look.inspect(sandbox.sandbox_id)).stage)
 
     assert stages == [Stage.UNKNOWN] * 3 + [Stage.SESSION_NOT_FOUND]
 
@@ -238,7 +239,7 @@ async def test_a_silence_that_was_broken(
 
     stages = []
     for now[0] in (0.0, 100.0, 200.0):
-        stages.append((await look.inspect(sandbox.sandbox_id)).stage)  # noqa: PERF401 - in turn
+        stages.append((await look.inspect(sandbox.sandbox_id)).stage)
     emulator.fault(FaultRule(calls=EXECUTE, status=502))
     now[0] = 500.0
 
@@ -250,11 +251,10 @@ async def test_a_result_beside_a_running_runner(provider: SandboxProvider) -> No
     """Result and runner are two facts: what was written down is read while the runner goes on."""
     sandbox = await started(provider, WRITES_RESULT + "\nimport time; time.sleep(3600)")
 
-    for _ in range(200):
-        inspection = await provider.inspect(sandbox, command_id="runner")
-        if inspection.result is not None:
-            break
-        await trio.sleep(0.02)
+    inspection = await provider.inspect(sandbox, command_id="runner")
+    with trio.fail_after(PATIENCE_S):
+        while inspection.result is None:
+            inspection = await provider.inspect(sandbox, command_id="runner")
 
     assert inspection.stage is Stage.COMMAND_RUNNING
     assert inspection.result == Completed(output={"rows": 3})
