@@ -49,6 +49,7 @@ def test_rules_survive(tmp_path: Path) -> None:
     book = FaultBook(tmp_path / "faults.json")
     book.add(FaultRule(calls=".*", times=3))
     assert hits(book, 2) == [True, True]
+    assert book.left() == 1
 
     assert hits(FaultBook(tmp_path / "faults.json"), 2) == [True, False]
 
@@ -60,7 +61,7 @@ def test_cleared(tmp_path: Path) -> None:
 
     book.clear()
 
-    assert not book.rules()
+    assert book.left() == 0
     assert hits(FaultBook(tmp_path / "faults.json"), 1) == [False]
 
 

@@ -56,12 +56,16 @@ SHORT: Mapping[str, str] = {
     "DEEPLINE_LOG_FORMAT": "json",
 }
 """Periods as short as a busy machine bears."""
+LOCAL: Mapping[str, str] = {"DEEPLINE_PLAY_RUNNER_BACKEND": "local"}
 
 
 class Fleet:
     """The processes of one deployment, by role; `worker` and `worker-2` are two workers."""
 
-    def __init__(self, directory: Path, heard: Witness) -> None:
+    def __init__(
+        self, directory: Path, heard: Witness, providing: Mapping[str, str] = LOCAL
+    ) -> None:
+        self.providing = providing
         self.directory = directory
         self.witness = heard
         self.home = directory / "home"
@@ -127,19 +131,17 @@ class Fleet:
             own |= {
                 "DEEPLINE_SIGNING_KEY": self.signing_key,
                 "DEEPLINE_GATEWAY_PORT": str(self.port(name)),
-                "DEEPLINE_PLAY_RUNNER_BACKEND": "local",
                 "DEEPLINE_SECRET_CHAOS": self.play_secret,
             }
         else:
             own["DEEPLINE_METRICS_PORT"] = str(self.port(name))
         if name.startswith("worker"):
             own |= {
-                "DEEPLINE_PLAY_RUNNER_BACKEND": "local",
                 "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL": self.url,
                 "DEEPLINE_WORKER_NAME": name,
                 "DEEPLINE_RELEASE_ID": self.releases.get(name, ""),
             }
-        return {**SHORT, **own}
+        return {**SHORT, **self.providing, **own}
 
     # -- starting and hurting it
 
@@ -297,10 +299,10 @@ async def _audit(dsn: str) -> Sequence[Violation]:
 
 
 @contextmanager
-def fleet_running() -> Iterator[Fleet]:
-    """A deployment for the length of a block."""
+def fleet_running(providing: Mapping[str, str] = LOCAL) -> Iterator[Fleet]:
+    """A deployment for the length of a block; `providing` are the variables of its provider."""
     with open_directory() as directory, _cleared_even_if_killed(directory), witness() as heard:
-        fleet = Fleet(directory, heard)
+        fleet = Fleet(directory, heard, providing)
         try:
             fleet.begin()
             yield fleet

@@ -7,7 +7,7 @@ after its effect; it is `FaultRule(calls=..., after_effect=True, lost=True)`.
 import json
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -98,10 +98,10 @@ class FaultBook:
                     return counted.rule
         return None
 
-    def rules(self) -> Sequence[FaultRule]:
-        """The rules in force, the oldest first."""
+    def left(self) -> int:
+        """How many times the rules are yet to hit."""
         with self._lock:
-            return [counted.rule for counted in self._rules]
+            return sum(counted.rule.times - counted.hit for counted in self._rules)
 
     def _keep(self) -> None:
         replace_json(self._path, cattrs.unstructure(self._rules))

@@ -36,6 +36,10 @@ class DaytonaEmulator:
         """Put a fault in force."""
         self._control("POST", "faults", attrs.asdict(rule))
 
+    def faults_left(self) -> int:
+        """How many times the faults in force are yet to happen."""
+        return cast("int", self._control("GET", "faults"))
+
     def clear_faults(self) -> None:
         """Put every fault out of force."""
         self._control("DELETE", "faults")

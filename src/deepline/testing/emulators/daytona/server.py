@@ -149,6 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
         match self.command, what.split("/"):
             case "POST", ["faults"]:
                 server.faults.add(cattrs.structure(asked, FaultRule))
+            case "GET", ["faults"]:
+                return Reply(json=server.faults.left())
             case "DELETE", ["faults"]:
                 server.faults.clear()
             case "POST", ["temper"]:
