@@ -83,11 +83,16 @@ class LeaseKeeper:
         """Extend until cancelled. A failed extension is tried again sooner than the next beat."""
         period_s = self.lease.total_seconds() / BEATS_PER_LEASE
         pause_s = period_s
+        due_at = trio.current_time() + period_s
         while True:
             await trio.sleep(pause_s)
-            pause_s = period_s if await self._extend_all() else period_s / 4
+            kept = await self._extend_all(due_at)
+            pause_s = period_s if kept else period_s / 4
+            if kept:
+                due_at = trio.current_time() + period_s
 
-    async def _extend_all(self) -> bool:
+    async def _extend_all(self, due_at: float) -> bool:
+        """Extend what is held by a beat that was due then; how late it took effect is its lag."""
         held = tuple(self._held.values())
         if not held:
             return True
@@ -103,7 +108,9 @@ class LeaseKeeper:
                 self._cut(one, "lease lost")
             else:
                 one.scope.deadline = max(one.scope.deadline, self._deadline(sent_at))
-        self.telemetry.observe("lease_extension_s", trio.current_time() - sent_at)
+        now = trio.current_time()
+        self.telemetry.observe("lease_extension_s", now - sent_at)
+        self.telemetry.observe("heartbeat_lag_s", max(0.0, now - due_at))
         return True
 
     def _deadline(self, since: float) -> float:

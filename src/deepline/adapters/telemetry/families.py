@@ -90,6 +90,12 @@ KNOWN: Sequence[Family] = (
         buckets=SECONDS,
     ),
     Family(
+        name="deepline_heartbeat_lag_seconds",
+        text="How late beats that extend all held leases took effect, after when they were due.",
+        scheduler=True,
+        buckets=SECONDS,
+    ),
+    Family(
         name="deepline_gateway_requests_total",
         text="Requests answered, by route template and status.",
         labels=("method", "route", "status"),

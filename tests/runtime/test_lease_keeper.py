@@ -1,0 +1,64 @@
+"""How late a worker's own heartbeats are, in figures (FAULTS F77, F78)."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trio
+import trio.testing
+
+from deepline.adapters.memory.telemetry import MemoryTelemetry
+from deepline.core.model.claim import Claim
+from deepline.core.model.identity import Lane, RunId
+from deepline.ports.errors import Unavailable
+from deepline.runtime.lease_keeper import LeaseKeeper
+
+LEASE = timedelta(seconds=60)
+CLAIM = Claim(
+    run_id=RunId("run-1"),
+    lane=Lane("runs"),
+    task_id="task-1",
+    engine_run_id="engine-run-1",
+    owner="w1:1",
+    engine_attempt=1,
+    max_engine_attempts=5,
+    claimed_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
+
+
+class SlowEngine:
+    """Answers extensions late, or not at all for the first few."""
+
+    def __init__(self, takes_s: float, refusals: int) -> None:
+        self.takes_s = takes_s
+        self.refusals = refusals
+
+    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[Claim]:
+        """Extend after a while."""
+        await trio.sleep(self.takes_s)
+        if self.refusals > 0:
+            self.refusals -= 1
+            raise Unavailable("the store is away")
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "refusals", "lag_s"),
+    [
+        pytest.param(0, 0, 0, id="F78-on-time"),
+        pytest.param(2, 0, 2, id="F78-a-slow-store"),
+        pytest.param(0, 2, 10, id="F78-late-by-two-refusals-that-were-repeated-after-5-s"),
+    ],
+)
+async def test_a_heartbeat_that_takes_effect_late_shows_by_how_much(
+    autojump_clock: trio.testing.MockClock, takes_s: float, refusals: int, lag_s: float
+) -> None:
+    """The lag counts from when the beat was due, whatever went wrong since."""
+    telemetry = MemoryTelemetry()
+    engine = SlowEngine(takes_s, refusals)
+    keeper = LeaseKeeper(engine, LEASE, telemetry)  # type: ignore[arg-type]  # it extends, no more
+
+    with keeper.hold(CLAIM, trio.current_time()), trio.move_on_after(45):
+        await keeper.run()
+
+    assert telemetry.observations["heartbeat_lag_s"][0] == pytest.approx(lag_s)
