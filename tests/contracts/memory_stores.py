@@ -32,6 +32,7 @@ def memory_stores() -> Stores:
         api_keys=ports.api_keys,
         attempts=ports.attempts,
         capacity=ports.capacity,
+        census=ports.census,
         cleanup=ports.cleanup,
         crash_diagnostics=ports.crash_diagnostics,
         dead_letters=ports.dead_letters,

@@ -53,6 +53,7 @@ async def postgres_stores(dsn: str) -> AsyncIterator[Stores]:
             api_keys=store.api_keys,
             attempts=store.attempts,
             capacity=store.capacity,
+            census=store.census,
             cleanup=store.cleanup,
             crash_diagnostics=store.crash_diagnostics,
             dead_letters=store.dead_letters,

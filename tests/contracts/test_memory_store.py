@@ -7,6 +7,7 @@ from deepline.testing import (
     ApiKeysContract,
     AttemptsContract,
     CapacityContract,
+    CensusContract,
     CleanupContract,
     CrashDiagnosticsContract,
     DeadLettersContract,
@@ -50,6 +51,10 @@ class TestAttempts(AttemptsContract):
 
 
 class TestCapacity(CapacityContract):
+    pass
+
+
+class TestCensus(CensusContract):
     pass
 
 

@@ -9,6 +9,7 @@ from deepline.testing import (
     ApiKeysContract,
     AttemptsContract,
     CapacityContract,
+    CensusContract,
     CleanupContract,
     CrashDiagnosticsContract,
     DeadLettersContract,
@@ -53,6 +54,10 @@ class TestAttempts(AttemptsContract):
 
 
 class TestCapacity(CapacityContract):
+    pass
+
+
+class TestCensus(CensusContract):
     pass
 
 

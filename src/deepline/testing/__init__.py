@@ -17,6 +17,7 @@ from deepline.testing.admission import AdmissionContract
 from deepline.testing.api_keys import ApiKeysContract
 from deepline.testing.attempts import AttemptsContract
 from deepline.testing.capacity import CapacityContract
+from deepline.testing.census import CensusContract
 from deepline.testing.cleanup import CleanupContract
 from deepline.testing.clock import ClockContract
 from deepline.testing.crash_diagnostics import CrashDiagnosticsContract
@@ -49,6 +50,7 @@ __all__ = [
     "ApiKeysContract",
     "AttemptsContract",
     "CapacityContract",
+    "CensusContract",
     "CleanupContract",
     "ClockContract",
     "CrashDiagnosticsContract",

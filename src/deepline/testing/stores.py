@@ -10,6 +10,7 @@ from deepline.ports.admission import Admission
 from deepline.ports.api_keys import ApiKeys
 from deepline.ports.attempts import Attempts
 from deepline.ports.capacity import Capacity
+from deepline.ports.census import Census
 from deepline.ports.cleanup import Cleanup
 from deepline.ports.crash_diagnostics import CrashDiagnostics
 from deepline.ports.dead_letters import DeadLetters
@@ -47,6 +48,7 @@ class Stores:
     api_keys: ApiKeys
     attempts: Attempts
     capacity: Capacity
+    census: Census
     cleanup: Cleanup
     crash_diagnostics: CrashDiagnostics
     dead_letters: DeadLetters

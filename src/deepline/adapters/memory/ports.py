@@ -6,6 +6,7 @@ from deepline.adapters.memory.admission import MemoryAdmission
 from deepline.adapters.memory.api_keys import MemoryApiKeys
 from deepline.adapters.memory.attempts import MemoryAttempts
 from deepline.adapters.memory.capacity import MemoryCapacity
+from deepline.adapters.memory.census import MemoryCensus
 from deepline.adapters.memory.cleanup import MemoryCleanup
 from deepline.adapters.memory.crash_diagnostics import MemoryCrashDiagnostics
 from deepline.adapters.memory.dead_letters import MemoryDeadLetters
@@ -37,6 +38,7 @@ class MemoryPorts:
     api_keys: MemoryApiKeys
     attempts: MemoryAttempts
     capacity: MemoryCapacity
+    census: MemoryCensus
     cleanup: MemoryCleanup
     crash_diagnostics: MemoryCrashDiagnostics
     dead_letters: MemoryDeadLetters
@@ -65,6 +67,7 @@ def open_ports(world: World, faults: Faults = NO_FAULTS) -> MemoryPorts:
         api_keys=MemoryApiKeys(world, faults),
         attempts=MemoryAttempts(world, faults),
         capacity=MemoryCapacity(world, faults),
+        census=MemoryCensus(world, faults),
         cleanup=MemoryCleanup(world, faults),
         crash_diagnostics=MemoryCrashDiagnostics(world, faults),
         dead_letters=MemoryDeadLetters(world, faults),

@@ -11,6 +11,7 @@ from deepline.adapters.postgres.admission import PostgresAdmission
 from deepline.adapters.postgres.api_keys import PostgresApiKeys
 from deepline.adapters.postgres.attempts import PostgresAttempts
 from deepline.adapters.postgres.capacity import PostgresCapacity
+from deepline.adapters.postgres.census import PostgresCensus
 from deepline.adapters.postgres.cleanup import PostgresCleanup
 from deepline.adapters.postgres.crash_diagnostics import PostgresCrashDiagnostics
 from deepline.adapters.postgres.dead_letters import PostgresDeadLetters
@@ -50,6 +51,7 @@ class PostgresStore:
     outbox: PostgresOutbox
     cleanup: PostgresCleanup
     capacity: PostgresCapacity
+    census: PostgresCensus
     recovery: PostgresRecovery
     dead_letters: PostgresDeadLetters
     crash_diagnostics: PostgresCrashDiagnostics
@@ -99,6 +101,7 @@ async def open_store(
                 outbox=PostgresOutbox(steps),
                 cleanup=PostgresCleanup(steps),
                 capacity=PostgresCapacity(steps),
+                census=PostgresCensus(steps),
                 recovery=PostgresRecovery(steps),
                 dead_letters=PostgresDeadLetters(steps),
                 crash_diagnostics=PostgresCrashDiagnostics(steps),
