@@ -149,6 +149,7 @@ class _Everything:
         controller = make_controller(self.roles.controller, name, outside, providers)
         gateway = self._gateway(outside)
         seen = outside.seen
+        seen.show_loops(lambda: {**worker_health(worker).ages_s, **controller.health().ages_s})
         gateway_stop, controller_stop = Stop(), Stop()
         async with trio.open_nursery() as endpoint:
             endpoint.start_soon(

@@ -1,8 +1,9 @@
 """What a process says of itself: its telemetry, and the snapshot that metrics are rendered from."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 
 import attrs
 
@@ -19,25 +20,41 @@ from deepline.adapters.telemetry import (
     SchedulerSnapshot,
     forward_standard_logs,
 )
+from deepline.adapters.telemetry.loop_series import LoopSeries
 from deepline.cli.settings.parts import ProcessSettings
+from deepline.ports.census import Figures
 
 
 def _nothing() -> SchedulerSnapshot:
     return SchedulerSnapshot()
 
 
+def _uncounted() -> Figures | None:
+    return None
+
+
 @attrs.define(eq=False)
 class Observed:
-    """One process's telemetry. `snapshot` is filled in by the role once it has what to say."""
+    """One process's telemetry. `snapshot` is filled in by the role once it has what to say.
+
+    So is `figures`, by a controller that counts the whole store.
+    """
 
     telemetry: ProcessTelemetry
     metrics: Metrics
     clock: SystemClock
     snapshot: Callable[[], SchedulerSnapshot] = _nothing
+    figures: Callable[[], Figures | None] = _uncounted
 
     def now(self) -> SchedulerSnapshot:
-        """The snapshot at this moment."""
-        return self.snapshot()
+        """The snapshot at this moment, with the store's figures where this process counts."""
+        figures = self.figures()
+        own = self.snapshot()
+        return own if figures is None else _with_figures(own, figures)
+
+    def show_loops(self, ages_s: Callable[[], Mapping[str, float | None]]) -> None:
+        """Show among the metrics how long ago each loop of the role turned."""
+        self.metrics.registry.register(LoopSeries(ages_s))
 
 
 @contextmanager
@@ -77,4 +94,19 @@ def snapshot_of(
         capacity_rejections=pool.capacity_rejections,
         saturation_rejections=pool.saturation_rejections,
         breaker_rejections=pool.breaker_rejections,
+    )
+
+
+def _with_figures(own: SchedulerSnapshot, figures: Figures) -> SchedulerSnapshot:
+    lanes = figures.lanes
+    oldest = max((lane.queued.oldest for lane in lanes), default=timedelta(0))
+    return attrs.evolve(
+        own,
+        queued=sum(lane.queued.count for lane in lanes),
+        oldest_queued_s=oldest.total_seconds(),
+        stale_leases=sum(lane.stale_leases for lane in lanes),
+        completed_runner_handoffs=figures.unsettled.count,
+        running_without_lease=sum(lane.running_without_lease for lane in lanes),
+        stale_heartbeats=figures.silent,
+        play_run_dead_letters=sum(lane.given_up for lane in lanes),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 
 import attrs
 import trio
@@ -61,7 +62,11 @@ async def opened_store(
             "until then work is found by polling",
         )
         listening = connection
-    pool = ConnectionPool.to(connection, PoolSettings(size=settings.connections))
+    pool = ConnectionPool.to(
+        connection,
+        PoolSettings(size=settings.connections),
+        waited=partial(telemetry.observe, "pool_wait_s"),
+    )
 
     async def probe() -> None:
         async with pool.lease() as lent:

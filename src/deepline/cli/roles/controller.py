@@ -16,6 +16,7 @@ from deepline.adapters.http.executor_tokens import TokenCredentials
 from deepline.adapters.http.ledger import HttpLedger
 from deepline.adapters.http.limited_client import LimitedClient
 from deepline.adapters.telemetry import SchedulerLabels
+from deepline.adapters.telemetry.census_series import CensusSeries
 from deepline.adapters.telemetry.controller_series import ControllerSeries, ControllerSnapshot
 from deepline.cli.health_endpoint import Health, listening_on, serve_health
 from deepline.cli.instance_name import instance_name
@@ -27,6 +28,7 @@ from deepline.cli.roles.controller_duties import make_recovery, make_sweep
 from deepline.cli.settings.controller import ControllerRole
 from deepline.core.sweep import SweepMode
 from deepline.ports.sandbox_provider import SandboxProvider
+from deepline.runtime.census_taking import CensusTaking
 from deepline.runtime.controller_role import Controllers
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.duty import DutyHolder
@@ -36,6 +38,7 @@ from deepline.runtime.supervision import keep_running
 from deepline.runtime.sweep import LivenessSweep
 
 SWEEP_DUTY = "sweep"
+CENSUS_DUTY = "census"
 _WAVE_MARGIN_S = 60.0
 
 
@@ -52,6 +55,8 @@ class Controller:
     sweep: LivenessSweep | None
     """`None` when it is switched off."""
     duty: DutyHolder
+    census: CensusTaking
+    census_duty: DutyHolder
     inspected: Sequence[str]
     """The providers whose sandboxes can be looked at from here."""
     last_turn_at: float | None = None
@@ -72,6 +77,7 @@ class Controller:
         async with trio.open_nursery() as duties:
             duties.start_soon(self._project, stop)
             duties.start_soon(self.recovery.serve, stop)
+            duties.start_soon(self._count, stop)
             if self.sweep is not None:
                 duties.start_soon(self._sweep, self.sweep, stop)
             task_status.started()
@@ -100,13 +106,22 @@ class Controller:
             chance=self.chance,
         )
 
+    async def _count(self, stop: Stop) -> None:
+        await keep_running(
+            "census",
+            partial(self.census_duty.run, stop, partial(self.census.run, stop)),
+            telemetry=self.seen.telemetry,
+            chance=self.chance,
+        )
+
     def snapshot(self) -> ControllerSnapshot:
         """What the metrics show; from memory alone."""
+        counts = {self.census_duty.duty: self.census_duty.is_held}
         if self.sweep is None:
-            return ControllerSnapshot(duties={})
+            return ControllerSnapshot(duties=counts)
         succeeded = self.sweep.last_success_at
         return ControllerSnapshot(
-            duties={self.duty.duty: self.duty.is_held},
+            duties=counts | {self.duty.duty: self.duty.is_held},
             sweep_succeeded_at_s=None if succeeded is None else succeeded.timestamp(),
             blind={name: name in self.sweep.blind_providers for name in self.inspected},
         )
@@ -149,6 +164,19 @@ def make_controller(
         telemetry=seen.telemetry,
         limits=role.limits,
     )
+    census = CensusTaking(
+        census=ports.census, telemetry=seen.telemetry, clock=seen.clock, limits=role.limits
+    )
+
+    def duty_of(name_of_duty: str) -> DutyHolder:
+        return DutyHolder(
+            duties=ports.duties,
+            duty=name_of_duty,
+            owner=name,
+            telemetry=seen.telemetry,
+            lease=role.duty_lease,
+        )
+
     is_swept = role.sweep_mode is not SweepMode.OFF
     controller = Controller(
         role=role,
@@ -158,16 +186,15 @@ def make_controller(
         chance=outside.chance,
         recovery=make_recovery(role, name, outside),
         sweep=make_sweep(role, outside, dispatcher, providers) if is_swept else None,
-        duty=DutyHolder(
-            duties=ports.duties,
-            duty=SWEEP_DUTY,
-            owner=name,
-            telemetry=seen.telemetry,
-            lease=role.duty_lease,
-        ),
+        duty=duty_of(SWEEP_DUTY),
+        census=census,
+        census_duty=duty_of(CENSUS_DUTY),
         inspected=tuple(providers),
     )
-    seen.metrics.registry.register(ControllerSeries(controller.snapshot))
+    seen.figures = lambda: census.figures
+    registry = seen.metrics.registry
+    registry.register(ControllerSeries(controller.snapshot))
+    registry.register(CensusSeries(seen.figures, lambda: census.counted_at))
     return controller
 
 
@@ -199,6 +226,7 @@ async def serve_controller(
                 outside = Outside(store=store, client=client, seen=seen, chance=chance)
                 controller = make_controller(role, name, outside, providers)
                 seen.snapshot = lambda: snapshot_of(store.counts())
+                seen.show_loops(lambda: controller.health().ages_s)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(serve_health, bound, controller.health, seen.metrics.render)
                     task_status.started(name)

@@ -58,6 +58,7 @@ async def serve_worker(
                     await check_receipt_gateway(client, role.receipt_gateway_url, seen.clock)
                 outside = Outside(store=store, client=client, seen=seen, chance=chance)
                 worker = make_worker(role, name, outside, providers)
+                seen.show_loops(lambda: worker_health(worker).ages_s)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(
                         serve_health, bound, lambda: worker_health(worker), seen.metrics.render
