@@ -14,7 +14,7 @@ import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepline.gateway.bodies import ClientGone
-from deepline.gateway.problems import Problem, problem_of, problem_response
+from deepline.gateway.problems import ATTEMPT_OVER, Problem, problem_of, problem_response
 from deepline.gateway.routes import ROUTE
 from deepline.ports.clock import Clock
 from deepline.ports.errors import PortError
@@ -124,6 +124,9 @@ class Boundary:
             problem = self._problem(error, request_id)
             if problem is None:
                 return
+            if problem.code == ATTEMPT_OVER:
+                # A write of an attempt that is over: a zombie's, or one that came late (F77).
+                self._telemetry.count("stale_writes_refused", operation=_route_of(scope))
             if exchange.status is not None:
                 # Half an answer is out. Leaving it unfinished cuts the connection, which the
                 # client can tell from a complete answer.

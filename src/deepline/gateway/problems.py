@@ -21,6 +21,8 @@ from deepline.ports.errors import (
     Unavailable,
 )
 
+ATTEMPT_OVER = "attempt_over"
+"""The code of every write that an attempt which is over is refused."""
 _RETRY_SOON = timedelta(seconds=1)
 _REFUSED_STATUS = {"run_ended": 409, "event_quota": 429}
 
@@ -72,7 +74,7 @@ def problem_of(error: PortError) -> Problem:
             retry_after=_RETRY_SOON,
         )
     if isinstance(error, FenceLost):
-        return Problem(409, "attempt_over", "This attempt is over; stop working for it.")
+        return Problem(409, ATTEMPT_OVER, "This attempt is over; stop working for it.")
     if isinstance(error, NotFound):
         return Problem(404, "not_found", f"{error}; check the name.")
     if isinstance(error, MalformedDocument):

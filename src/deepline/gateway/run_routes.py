@@ -147,6 +147,9 @@ class RunRoutes:
         )
         self._ports.poke(run_id)
         if isinstance(outcome, Cancelled):
+            status = RunStatus.CANCELLED.value
+            self._ports.telemetry.count("run_terminals", status=status)
+            self._ports.telemetry.count("run_ends", status=status, reason="cancel.requested")
             return json_response({"cancelled": True, "status": RunStatus.CANCELLED.value})
         if outcome.status is None:
             raise unknown_run()

@@ -18,7 +18,7 @@ from deepline.gateway.authentication import authenticate_runner
 from deepline.gateway.context import Gateway
 from deepline.gateway.executor_tokens import RunnerIdentity
 from deepline.gateway.fault_header import signed_silence_ms
-from deepline.gateway.problems import Problem, invalid
+from deepline.gateway.problems import ATTEMPT_OVER, Problem, invalid
 from deepline.gateway.routes import json_response, route
 from deepline.ports.errors import FenceLost, NotFound
 from deepline.ports.liveness import BeatRefused
@@ -82,7 +82,7 @@ class RunnerRoutes:
         outcome = await self._gateway.write(self._ports.liveness.beat, runner.key)
         if isinstance(outcome, BeatRefused):
             raise Problem(
-                409, "attempt_over", f"This attempt takes no more beats ({outcome.reason}); stop."
+                409, ATTEMPT_OVER, f"This attempt takes no more beats ({outcome.reason}); stop."
             )
         return json_response({"heartbeatIdentity": outcome.identity.value})
 

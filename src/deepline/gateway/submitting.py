@@ -153,7 +153,7 @@ class Submitter:
     def _submission(self, request: LaunchRequest) -> Submission:
         limits = self._settings.limits
         return Submission(
-            launch=request.launch,
+            launch=attrs.evolve(request.launch, submitted_at=self._ports.clock.now()),
             lane=lane_of_launch(request.launch).lane,
             input_json=request.input_json,
             placement_key=placement_key(request.launch),

@@ -32,6 +32,7 @@ from deepline.ports.backend import HandoffFailed
 from deepline.runtime.context import Context, key_of
 from deepline.runtime.error_path import ErrorPath
 from deepline.runtime.failures import failure_of
+from deepline.runtime.measures import tell_start
 from deepline.runtime.observed import settle_observed
 from deepline.runtime.parked import park_attempt
 from deepline.runtime.preparation import Preparation
@@ -109,6 +110,7 @@ class ClaimWork:
         )
 
     async def _fresh(self, fresh: Fresh, time: StoreTime) -> None:
+        tell_start(self.context.ports.telemetry, fresh)
         await self._execute(fresh.launch, fresh.attempt, fresh.claim, time)
 
     async def _resume(self, wake: Wake, checkpoint: Checkpoint) -> None:

@@ -144,6 +144,7 @@ class CleanupController:
         decision = rule.after_delete(facts, self.clock.now(), pace)
         for event in decision.events:
             await self.cleanup.record_event(job, event.kind, event.fields)
+        self.telemetry.count("cleanup_outcomes", provider=job.provider, outcome=facts.seen.value)
         await self._finish(job, decision)
 
     async def _bounded_delete(

@@ -4,6 +4,7 @@ Evidence of when delivery was asked for and how long it took explains terminal-v
 latency; an empty claim is normal and nobody's fault. Retrying belongs to the projector.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import attrs
@@ -13,6 +14,7 @@ from deepline.core import dispatch as rule
 from deepline.core.backoff import Backoff
 from deepline.core.limits import Limits
 from deepline.core.model.identity import RunId
+from deepline.core.model.ledger import Fact
 from deepline.ports.clock import Clock
 from deepline.ports.errors import PortError, Refused
 from deepline.ports.ledger import Ledger
@@ -92,19 +94,29 @@ class Dispatcher:
             pauses = Backoff(
                 base=self.limits.retry_base / 2, longest=self.limits.outbox_backoff_max
             )
+            # An outside that is away comes back; only what it refuses needs an operator.
+            is_dead = isinstance(error, Refused) and failures >= self.limits.outbox_dead_after
+            self.telemetry.count("outbox_failures", dead=str(is_dead).lower())
             await self.outbox.failed(
                 lease,
                 error=text_of(error),
                 delay=pauses.delay(failures - 1),
-                # An outside that is away comes back; only what it refuses needs an operator.
-                dead=isinstance(error, Refused) and failures >= self.limits.outbox_dead_after,
+                dead=is_dead,
             )
             return rule.Drained(attempted=len(facts), projected=0, target_delivered=False)
         kept = await self.outbox.delivered(lease, through_seq=facts[-1].seq)
+        if kept:
+            self._measure(facts)
         hit = kept and any(fact.event_id == target_event_id for fact in facts)
         return rule.Drained(
             attempted=len(facts), projected=len(facts) if kept else 0, target_delivered=hit
         )
+
+    def _measure(self, facts: Sequence[Fact]) -> None:
+        now = self.clock.now()
+        for fact in facts:
+            lag_s = (now - fact.occurred_at).total_seconds()
+            self.telemetry.observe("outbox_delivery_s", max(0.0, lag_s))
 
     async def _dispatch(self, request: rule.DispatchRequest) -> None:
         emit(self.telemetry, rule.requested(request))

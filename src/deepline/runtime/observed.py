@@ -7,6 +7,7 @@ from deepline.core.observed_terminal import ObservedTerminalSource
 from deepline.ports.errors import PortError
 from deepline.runtime.ending_context import EndingContext
 from deepline.runtime.events import emit
+from deepline.runtime.measures import tell_refused
 from deepline.runtime.supervision import CHANNEL, text_of
 
 
@@ -17,6 +18,8 @@ async def settle_observed(
 
     `status` is read when it is not known.
     """
+    if source is not ObservedTerminalSource.ATTEMPT_PREPARATION:
+        tell_refused(context.ports.telemetry, source.value)
     try:
         if status is None:
             status = await context.ports.terminals.status(run_id)

@@ -19,6 +19,7 @@ from deepline.ports.terminals import CommitOutcome, Committed, TerminalCommit
 from deepline.runtime.context import key_of
 from deepline.runtime.ending_context import EndingContext
 from deepline.runtime.events import emit
+from deepline.runtime.measures import tell_end, tell_refused
 from deepline.runtime.observed import settle_observed
 from deepline.runtime.settlement import Ending, UnexpectedTerminal, commit_of, project
 from deepline.runtime.supervision import CHANNEL, text_of
@@ -74,12 +75,19 @@ class OutsideSettlement:
         key, telemetry = key_of(ending.ref), self.context.ports.telemetry
         match outcome:
             case recovery.Recovered(status=status):
-                telemetry.count("run_terminals", status=status.value)
+                tell_end(
+                    telemetry,
+                    status,
+                    ending.plan.why,
+                    launch=ending.launch,
+                    ended_at=answer.committed_at if isinstance(answer, Committed) else None,
+                )
                 await self._project(ending, answer)
             case recovery.TerminalizedByAnother(status=status):
                 source = ObservedTerminalSource.RECOVERY_CONFLICT
                 await settle_observed(self.context, key.run_id, source, status)
             case recovery.Conflict(status=status):
+                tell_refused(telemetry, ObservedTerminalSource.RECOVERY_CONFLICT.value)
                 telemetry.info(
                     CHANNEL,
                     "recovered_terminal_conflict",

@@ -12,11 +12,13 @@ from deepline.core import preparation_failure as rule
 from deepline.core.failures import CapacityFailure, Failure, OtherFailure
 from deepline.core.model.claim import Claim, CreatedPending, Misplaced, Prepared
 from deepline.core.model.identity import ReleaseId
+from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why
 from deepline.ports.errors import PortError
 from deepline.ports.terminals import Cancelled, Unstarted
 from deepline.runtime.context import Context
 from deepline.runtime.failures import failure_of
+from deepline.runtime.measures import tell_end
 from deepline.runtime.supervision import CHANNEL
 
 
@@ -145,7 +147,15 @@ class Preparation:
             reason=decision.reason,
             cancelled=isinstance(outcome, Cancelled),
         )
-        if not isinstance(outcome, Cancelled):
+        if isinstance(outcome, Cancelled):
+            tell_end(
+                self.context.ports.telemetry,
+                RunStatus.CANCELLED,
+                decision.why,
+                launch=None,
+                ended_at=None,
+            )
+        else:
             await self.context.persistence.write(
                 "fail", lambda: self.context.ports.engine.fail(claim, decision.reason)
             )

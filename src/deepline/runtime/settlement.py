@@ -23,6 +23,7 @@ from deepline.ports.terminals import CommitOutcome, Committed, TerminalCommit
 from deepline.runtime.context import Context, key_of
 from deepline.runtime.ending_context import EndingContext
 from deepline.runtime.events import emit
+from deepline.runtime.measures import tell_end
 from deepline.runtime.observed import settle_observed
 from deepline.runtime.release import release_attempt
 from deepline.runtime.supervision import text_of
@@ -96,7 +97,13 @@ async def after(context: EndingContext, ending: Ending, outcome: CommitOutcome) 
             await settle_observed(context, key.run_id, source, status)
         case rule.Project(status=status, event=event):
             emit(context.ports.telemetry, event)
-            context.ports.telemetry.count("run_terminals", status=status.value)
+            tell_end(
+                context.ports.telemetry,
+                status,
+                ending.plan.why,
+                launch=ending.launch,
+                ended_at=None if committed is None else committed.committed_at,
+            )
             await project(context, ending, status)
 
 

@@ -9,6 +9,7 @@ from deepline.core.limits import Limits
 from deepline.core.model.attempt import Attempt
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.launch import Launch
+from deepline.core.model.run import RunStatus
 from deepline.core.placement import placement_key
 from deepline.core.projection import COMMITTED_TRIGGER
 from deepline.core.recovery import NOTHING, RECOVERED, SKIPPED, Counts
@@ -20,6 +21,7 @@ from deepline.ports.recovery import Recovery, StrandedPage, StrandedRun
 from deepline.ports.telemetry import Telemetry
 from deepline.ports.terminals import Cancelled, Terminals, Unstarted
 from deepline.runtime.dispatcher import Dispatcher
+from deepline.runtime.measures import tell_end
 from deepline.runtime.outside_settlement import OutsideSettlement
 from deepline.runtime.paced import QuietErrors, run_passes
 from deepline.runtime.stop import Stop
@@ -120,6 +122,7 @@ class StrandedController:
         )
         if not isinstance(outcome, Cancelled):
             return SKIPPED
+        tell_end(self.telemetry, RunStatus.CANCELLED, decision.why, launch=None, ended_at=None)
         self.telemetry.error(
             CHANNEL,
             "attempt_preparation_exhausted",

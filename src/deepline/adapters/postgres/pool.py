@@ -42,6 +42,8 @@ SOURCE = "pool"
 _UNFINISHED = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
 Connect = Callable[[], Awaitable[TrioConnection]]
+Waited = Callable[[float], None]
+"""Told of each loan how many seconds its borrower waited for a place and a connection."""
 
 
 @attrs.frozen(kw_only=True)
@@ -72,9 +74,12 @@ class _Rejections:
 class ConnectionPool:
     """Use it as a context manager; leaving it closes what is idle, the rest on its return."""
 
-    def __init__(self, settings: PoolSettings, connect: Connect) -> None:
+    def __init__(
+        self, settings: PoolSettings, connect: Connect, waited: Waited | None = None
+    ) -> None:
         self._settings = settings
         self._connect = connect
+        self._waited = waited
         self._policy = breaker.BreakerPolicy(
             settings.failures_to_open, settings.open_for.total_seconds()
         )
@@ -91,9 +96,14 @@ class ConnectionPool:
         self._open = True
 
     @classmethod
-    def to(cls, connection: ConnectionSettings, settings: PoolSettings | None = None) -> Self:
+    def to(
+        cls,
+        connection: ConnectionSettings,
+        settings: PoolSettings | None = None,
+        waited: Waited | None = None,
+    ) -> Self:
         """A pool of connections of one kind."""
-        return cls(settings or PoolSettings(), partial(open_connection, connection))
+        return cls(settings or PoolSettings(), partial(open_connection, connection), waited)
 
     async def __aenter__(self) -> Self:
         return self
@@ -127,6 +137,7 @@ class ConnectionPool:
         return Lease(self, writes=writes)
 
     async def _lend(self) -> _Idle:
+        asked_at = trio.current_time()
         if not await self._slots.acquire():
             self._rejections.saturation += 1
             raise CapacityExceeded(
@@ -140,6 +151,8 @@ class ConnectionPool:
             self._slots.release()
             raise
         self._lent += 1
+        if self._waited is not None:
+            self._waited(trio.current_time() - asked_at)
         return taken
 
     def _take_back(self, taken: _Idle) -> None:

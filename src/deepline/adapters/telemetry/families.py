@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import attrs
 
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+MINUTES = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 10_800.0, 21_600.0, 86_400.0)
+"""For what takes as long as plays do."""
 LAUNCH_READS = "deepline_absurd_runtime_launch_reads_total"
 LAUNCH_READ_DURATION = "deepline_absurd_runtime_launch_read_duration_milliseconds_total"
 
@@ -42,6 +44,55 @@ KNOWN: Sequence[Family] = (
         text="Runs ended by this process, by status.",
         labels=("status",),
         scheduler=True,
+    ),
+    Family(
+        name="deepline_run_ends_total",
+        text="Runs ended by this process, by status and the rule that ended them.",
+        labels=("status", "reason"),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_run_wait_seconds",
+        text="From the submission of runs to their first attempt.",
+        scheduler=True,
+        buckets=MINUTES,
+    ),
+    Family(
+        name="deepline_run_duration_seconds",
+        text="From the submission of runs to their end.",
+        labels=("status",),
+        scheduler=True,
+        buckets=MINUTES,
+    ),
+    Family(
+        name="deepline_stale_writes_refused_total",
+        text="Writes refused because their attempt was over, by where that was noticed.",
+        labels=("operation",),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_outbox_delivery_seconds",
+        text="From the making of facts to their delivery.",
+        scheduler=True,
+        buckets=SECONDS,
+    ),
+    Family(
+        name="deepline_outbox_failures_total",
+        text="Deliveries of facts that failed; a dead one waits for an operator.",
+        labels=("dead",),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_cleanup_outcomes_total",
+        text="Tries to delete a sandbox, by provider and what came of them.",
+        labels=("provider", "outcome"),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_pool_wait_seconds",
+        text="How long borrowers waited for a database connection.",
+        scheduler=True,
+        buckets=SECONDS,
     ),
     Family(
         name="deepline_deferrals_total",

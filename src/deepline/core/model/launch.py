@@ -5,7 +5,7 @@ runner from the gateway, so a large input never passes through a worker.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import attrs
 
@@ -21,6 +21,7 @@ class Launch:
     `runtime_backend` and `placement_policy_id` pin where it may run. `bundle_hash` names the
     stored play artifact (hex SHA-256). `table_namespaces` are the sheets the run may touch.
     `secret_names` are names only; values are resolved by the gateway for the runner alone.
+    `submitted_at` is when the gateway took it, by its own clock, for measuring only.
     `retry_of` names the run a person asked to run again. `governance` is kept as received, to
     be rejected when it names a parent run (C06).
     """
@@ -44,4 +45,5 @@ class Launch:
     test_fault_header: str | None = None
     retry_of: RunId | None = None
     submitted_by: str | None = None
+    submitted_at: datetime | None = None
     governance: Mapping[str, Json] | None = None

@@ -3,7 +3,7 @@
 Keys that are none are left out. The play's input is not part of a launch.
 """
 
-from deepline.core.instants import length_ms
+from deepline.core.instants import length_ms, to_ms
 from deepline.core.model.identity import MAX_ID_LENGTH, OrgId, ReleaseId, RunId
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.launch import Launch
@@ -36,6 +36,7 @@ def launch_to_json(launch: Launch) -> dict[str, Json]:
         "runtimeTestFaultHeader": launch.test_fault_header,
         "retryOf": launch.retry_of,
         "submittedBy": launch.submitted_by,
+        "submittedAtMs": None if launch.submitted_at is None else to_ms(launch.submitted_at),
         "playCallGovernance": launch.governance,
     }
     document.update((name, value) for name, value in optional.items() if value is not None)
@@ -69,6 +70,7 @@ def launch_from_json(value: object, path: str = "") -> Launch:
         test_fault_header=fields.optional_text(document, "runtimeTestFaultHeader", path),
         retry_of=None if retry_of is None else RunId(retry_of),
         submitted_by=fields.optional_text(document, "submittedBy", path),
+        submitted_at=fields.optional_instant(document, "submittedAtMs", path),
         governance=fields.optional_object(document, "playCallGovernance", path),
     )
 

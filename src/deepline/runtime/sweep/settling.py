@@ -17,6 +17,7 @@ from deepline.core.recovery import EndOutside
 from deepline.core.sweep_settlement import SettledTerminal
 from deepline.ports.terminals import Committed
 from deepline.runtime.events import emit
+from deepline.runtime.measures import tell_end
 from deepline.runtime.settlement import Ending, UnexpectedTerminal, commit_of
 from deepline.runtime.supervision import CHANNEL
 from deepline.runtime.sweep.sweeping import Sweeping
@@ -71,7 +72,7 @@ class RecordedSettlement:
         match recovery.after_commit(recorded.key, answer.status, committed=committed):
             case recovery.Recovered(status=status) | recovery.TerminalizedByAnother(status=status):
                 if isinstance(answer, Committed):
-                    self._say(recorded.key, answer, detached=end.suspension is not None)
+                    self._say(ending, answer)
                 return SettledTerminal(
                     ref=recorded.ref,
                     launch=launch,
@@ -86,10 +87,21 @@ class RecordedSettlement:
             case recovery.Unexpected(message=message):
                 raise UnexpectedTerminal(message)
 
-    def _say(self, key: AttemptKey, answer: Committed, *, detached: bool) -> None:
+    def _say(self, ending: Ending, answer: Committed) -> None:
         """Say that the run ended, as a worker does."""
         telemetry = self.sweeping.ports.telemetry
-        told = rule.after_commit(key, answer.status, answer.committed_at, detached=detached)
-        telemetry.count("run_terminals", status=answer.status.value)
+        told = rule.after_commit(
+            AttemptKey(ending.ref.run_id, ending.ref.attempt),
+            answer.status,
+            answer.committed_at,
+            detached=ending.suspension is not None,
+        )
+        tell_end(
+            telemetry,
+            answer.status,
+            ending.plan.why,
+            launch=ending.launch,
+            ended_at=answer.committed_at,
+        )
         if isinstance(told, rule.Project):
             emit(telemetry, told.event)
