@@ -5,10 +5,13 @@ from functools import partial
 import pytest
 import trio
 
+from deepline.adapters.memory.ports import open_ports
 from deepline.cli.failures import CommandFailed
 from deepline.cli.health_endpoint import Health, listening_on, serve_health
 from deepline.cli.roles.worker import worker_health
+from deepline.runtime.stop import Stop
 from tests.cli.deployments import ask, free_port
+from tests.operations.observed import Away
 from tests.runtime.worlds import InProcessBackend, SmallWorld
 
 
@@ -89,3 +92,70 @@ async def test_a_worker_is_judged_by_its_claim_loop(
 
     assert (health.alive, health.ready) == judged
     assert health.ages_s == {"claimLoop": turned_s, "claimPoll": polled_s}
+
+
+class Hanging:
+    """Operations that never answer, not even with an error."""
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+
+    async def before(self, operation: str) -> None:
+        """Hang in the one, pass the others."""
+        if operation == self.operation:
+            await trio.sleep_forever()
+
+    async def after(self, operation: str) -> None:
+        """What was asked is answered."""
+
+    def delivers(self, hint: str) -> bool:
+        """Hints arrive."""
+        return True
+
+
+@pytest.mark.parametrize("operation", ["attempts.claim", "engine.next_due"])
+async def test_a_claim_loop_that_hangs_turns_the_worker_red_though_its_leases_are_kept(
+    autojump_clock: trio.testing.MockClock, operation: str
+) -> None:
+    """A process that lives, beats and finds no work is what a restart mends (F34)."""
+    world, faults = SmallWorld(), Hanging("nothing")
+    worker = world.worker(InProcessBackend(), ports=open_ports(world.world, faults))
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker.serve, Stop())
+        await world.until_ended("r1")
+        before = worker_health(worker)
+        faults.operation = operation
+        await trio.sleep(60)
+        a_minute = worker_health(worker)
+        await trio.sleep(60)
+        two_minutes = worker_health(worker)
+        nursery.cancel_scope.cancel()
+
+    assert (before.alive, before.ready) == (True, True)
+    assert a_minute.ready is False
+    assert (two_minutes.alive, two_minutes.ready) == (False, False)
+
+
+async def test_a_store_that_is_away_leaves_the_worker_alive_and_not_ready(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A restart would mend nothing; work should go elsewhere for a while."""
+    world, away = SmallWorld(), Away()
+    worker = world.worker(InProcessBackend(), ports=open_ports(world.world, away))
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker.serve, Stop())
+        await world.until_ended("r1")
+        away.operations.update(("attempts.", "engine."))
+        await trio.sleep(600)
+        during = worker_health(worker)
+        away.operations.clear()
+        await trio.sleep(20)
+        after = worker_health(worker)
+        nursery.cancel_scope.cancel()
+
+    assert (during.alive, during.ready) == (True, False)
+    assert (after.alive, after.ready) == (True, True)

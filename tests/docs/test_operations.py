@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from deepline.adapters.telemetry import controller_series, families, metrics, scheduler_series
+from deepline.adapters.telemetry import (
+    census_series,
+    controller_series,
+    families,
+    loop_series,
+    metrics,
+    scheduler_series,
+)
 from deepline.cli.settings.variables import BY_NAME
 from deepline.core.explain.explanation import SITUATIONS
 from tests.docs.pages import PACKAGE, PAGES, ROOT, blocks, code_spans, text_of
@@ -27,7 +34,7 @@ def _name(page: Path) -> str:
 
 def _metrics_there_are() -> set[str]:
     named = {family.name for family in families.KNOWN} | {metrics._DROPPED.name}
-    named |= set(controller_series.NAMES)
+    named |= {*controller_series.NAMES, *census_series.NAMES, loop_series.LOOP_AGE}
     series = (*scheduler_series.GAUGES, *scheduler_series.COUNTERS)
     return named | {scheduler_series.PREFIX + one.name for one in series}
 

@@ -1,0 +1,48 @@
+"""Reading what a process exposes, as Prometheus does."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+from prometheus_client.parser import text_string_to_metric_families
+
+
+@attrs.frozen
+class Sample:
+    """One line of an exposition."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+    def has(self, **labels: str) -> bool:
+        """Whether it carries these labels."""
+        return all(self.labels.get(name) == value for name, value in labels.items())
+
+
+@attrs.frozen
+class Scrape:
+    """One exposition, and when it was read, in seconds."""
+
+    samples: Sequence[Sample]
+    at_s: float = 0.0
+
+    @classmethod
+    def of(cls, text: str | bytes, at_s: float = 0.0) -> "Scrape":
+        """Parse a whole exposition."""
+        exposed = text.decode() if isinstance(text, bytes) else text
+        return cls(
+            [
+                Sample(sample.name, dict(sample.labels), sample.value)
+                for family in text_string_to_metric_families(exposed)
+                for sample in family.samples
+            ],
+            at_s,
+        )
+
+    def values(self, name: str, **labels: str) -> list[float]:
+        """All values of a series with these labels among its own."""
+        return [one.value for one in self.samples if one.name == name and one.has(**labels)]
+
+    def total(self, name: str, **labels: str) -> float:
+        """Their sum, 0 for none."""
+        return sum(self.values(name, **labels))
