@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.support.known_events import watch
 from tests.support.postgres import MIGRATED, DatabaseServer, session_server
 
 # A slow machine is no bug: properties state what holds, not how fast.
@@ -40,3 +41,17 @@ def migrated_database(postgres: DatabaseServer) -> Iterator[str]:
     """The DSN of a database of the test's own that holds our schema."""
     with postgres.database(MIGRATED) as dsn:
         yield dsn
+
+
+@pytest.fixture(autouse=True)
+def only_known_events(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Whatever a test makes the code log is in the catalogue, with its fields (C62)."""
+    if "telemetry" in request.path.parts:
+        # Those tests log lines of their own.
+        yield
+        return
+    problems = watch(monkeypatch)
+    yield
+    assert problems == []

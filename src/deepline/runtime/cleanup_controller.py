@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from deepline.core import cleanup_job as rule
+from deepline.core.event_catalogue.event import CLEANUP
 from deepline.core.limits import Limits
 from deepline.core.model.identity import AttemptKey
 from deepline.core.model.sandbox import Operation, SandboxRef
@@ -94,7 +95,7 @@ class CleanupController:
             jobs = await self.cleanup.claim_for(key, self.owner, lease=self.limits.cleanup_lease)
         except PortError as error:
             self.telemetry.warn(
-                CHANNEL, "immediate_cleanup_failed", runId=key.run_id, error=text_of(error)
+                CLEANUP, "runtime_sandbox_cleanup_failed", runId=key.run_id, error=text_of(error)
             )
             return
         await self._work([job for job in jobs if job.provider in self.providers])

@@ -17,6 +17,7 @@ from deepline.core.inspection import (
 from deepline.core.model.attempt import Attempt
 from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.claim import Wake
+from deepline.core.model.identity import RunId
 from deepline.core.model.json_value import JsonObject
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.ports.terminals import OfferRefused
@@ -126,7 +127,7 @@ class WakeHandling:
         decision: arbitration.BeforeInspection | arbitration.AfterWrite
         decision = arbitration.before_inspection(facts)
         if isinstance(decision, arbitration.Inspect):
-            evidence = await self._inspect(suspension)
+            evidence = await self._inspect(facts.key.run_id, suspension)
             again = await self.context.ports.attempts.read(facts.key)
             look = SecondLook(
                 runner_terminal=None if again is None else again.runner_terminal,
@@ -161,7 +162,7 @@ class WakeHandling:
             case arbitration.Inspect() | arbitration.OfferVerdict():
                 raise AssertionError("an effect was left undone")
 
-    async def _inspect(self, suspension: DetachedSuspension) -> InspectionEvidence:
+    async def _inspect(self, run_id: RunId, suspension: DetachedSuspension) -> InspectionEvidence:
         """Look once, bounded; whatever goes wrong proves nothing (I07)."""
         with trio.move_on_after(self.context.limits.inspection.total_seconds()):
             try:
@@ -170,6 +171,7 @@ class WakeHandling:
                 self.context.ports.telemetry.warn(
                     CHANNEL,
                     "detached_runner_liveness_evidence_failed",
+                    runId=run_id,
                     sandboxId=suspension.sandbox_id,
                     error=text_of(error),
                 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from deepline.adapters.postgres.launches import Count, count_in_passing, count_nothing
 from deepline.adapters.postgres.rows import (
     Document,
     attempt_from_row,
@@ -24,7 +25,7 @@ from deepline.adapters.postgres.steps import Steps
 from deepline.core.limits import Limits
 from deepline.core.model.attempt import Attempt, RetireReason
 from deepline.core.model.checkpoint import Checkpoint, SilenceWatch
-from deepline.core.model.claim import Claim, Prepared
+from deepline.core.model.claim import Claim, LaunchMissing, Missing, Prepared
 from deepline.core.model.identity import AttemptKey, AttemptRef, Lane
 from deepline.core.model.json_value import Json
 from deepline.core.model.sandbox import SandboxRef
@@ -54,6 +55,8 @@ _LIVE = """
      where a.run_id = %s and a.attempt = %s and a.status in ('running', 'waiting')
        and (%s::text is null or a.lease_token = %s))
 """
+CLAIM = "worker_claim"
+"""Who reads the launches that come with claims (C58)."""
 _WAIT = True
 """A claim in hand is prepared in a transaction that may wait for its run's row."""
 _RECOVERY = """
@@ -63,14 +66,22 @@ _RECOVERY = """
 
 
 class PostgresAttempts:
-    """Implements `Attempts`. `claimed` hears the organisation limit of each claim of a lane."""
+    """Implements `Attempts`.
+
+    `claimed` hears the organisation limit of each claim of a lane, `count` the launches read.
+    """
 
     def __init__(
-        self, steps: Steps, limits: Limits, claimed: Callable[[Lane, int], None] | None = None
+        self,
+        steps: Steps,
+        limits: Limits,
+        claimed: Callable[[Lane, int], None] | None = None,
+        count: Count = count_nothing,
     ) -> None:
         self._steps = steps
         self._limits = limits
         self._claimed = claimed
+        self._count = count
 
     async def claim(self, request: ClaimRequest) -> Sequence[Prepared]:
         """Admit, claim and prepare in one transaction.
@@ -286,7 +297,12 @@ class PostgresAttempts:
         return [_document(row) for (row,) in rows]
 
     def _prepared(self, row: Document) -> Prepared:
-        return prepared_from_row(row, self._limits.created_projection_delay)
+        prepared = prepared_from_row(row, self._limits.created_projection_delay)
+        if not isinstance(prepared, Missing):
+            launch = None if isinstance(prepared, LaunchMissing) else prepared.launch
+            stored = row["launch"] is not None
+            count_in_passing(self._count, launch, stored=stored, caller=CLAIM)
+        return prepared
 
     async def _ask(self, function: str, request: dict[str, Json]) -> Document:
         return _document(await self._steps.write(function, request))

@@ -25,6 +25,16 @@ def count_nothing(name: str, amount: float = 1.0, **labels: str) -> None:
     """Drop what is counted, where nobody reads metrics."""
 
 
+def count_in_passing(count: Count, launch: Launch | None, *, stored: bool, caller: str) -> None:
+    """Count a launch that came with an answer about something else, and cost no read of its own.
+
+    `stored` tells one that is there and cannot be read from one that is missing.
+    """
+    outcome = "found" if launch is not None else "error" if stored else "missing"
+    release_id = None if launch is None else launch.release_id
+    count(READS, 1.0, caller=caller, launch_release_id=release_id or _NO_RELEASE, outcome=outcome)
+
+
 class PostgresLaunches:
     """Implements `Launches`.
 

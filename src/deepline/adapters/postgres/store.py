@@ -92,7 +92,7 @@ async def open_store(
         try:
             yield PostgresStore(
                 admission=PostgresAdmission(steps, bounds),
-                attempts=PostgresAttempts(steps, bounds, engine.remember_org_limit),
+                attempts=PostgresAttempts(steps, bounds, engine.remember_org_limit, count),
                 terminals=PostgresTerminals(steps),
                 liveness=PostgresLiveness(steps),
                 liveness_work=PostgresLivenessWork(steps),

@@ -3,6 +3,7 @@
 from deepline.adapters.telemetry.log_lines import LogLevel, LogLines
 from deepline.adapters.telemetry.metrics import Metrics
 from deepline.adapters.telemetry.pacing import Pacing
+from deepline.core.event_catalogue import title
 from deepline.core.model.json_value import Json
 from deepline.ports.clock import Clock
 
@@ -10,9 +11,9 @@ _EVENTS = "deepline_events_total"
 _LOOP_FAILURES = frozenset(
     {
         "cleanup_job_failed",
-        "immediate_cleanup_failed",
         "immediate_dispatch_settled",
         "outbox_delivery_failed",
+        "runtime_sandbox_cleanup_failed",
         "write_repeated",
     }
 )
@@ -45,7 +46,7 @@ class ProcessTelemetry:
 
     def _tell(self, level: LogLevel, channel: str, name: str, fields: dict[str, Json]) -> None:
         self._metrics.count(_EVENTS, 1.0, {"level": level.value, "event": name})
-        self._lines.write(level, f"[{channel}] {name}", fields)
+        self._lines.write(level, title(channel, name), fields)
 
     def _tell_paced(
         self, level: LogLevel, channel: str, name: str, fields: dict[str, Json]

@@ -101,3 +101,20 @@ async def test_a_stored_bundle_does_not_change(bench: StoreBench) -> None:
     await bench.store.launches.put_bundle(OrgId("org"), HASH, b"second")
 
     assert await bench.store.launches.read_bundle(OrgId("org"), HASH) == b"first"
+
+
+async def test_launches_that_come_with_a_claim_are_counted_too(bench: StoreBench) -> None:
+    """Found, missing and unreadable ones, which cost no read of their own (C58)."""
+    await bench.submit("run-found", release="r1")
+    await bench.submit("run-missing")
+    await bench.submit("run-unreadable")
+    await bench.rows("delete from deepline.launches where run_id = 'run-missing'")
+    await bench.rows("update deepline.launches set launch = '{}' where run_id = 'run-unreadable'")
+    counter = Counter()
+    bench.store.attempts._count = counter
+
+    await bench.claim(quantity=3)
+
+    assert sorted(labels["outcome"] for labels in counter.reads()) == ["error", "found", "missing"]
+    assert {labels["caller"] for labels in counter.reads()} == {"worker_claim"}
+    assert {name for name, _, _ in counter.counted} == {READS}
