@@ -1,6 +1,7 @@
 """A deployment on memory ports and virtual time that is scraped as a real one is."""
 
 import io
+from collections.abc import Callable
 
 import attrs
 
@@ -15,6 +16,7 @@ from deepline.adapters.telemetry import (
     SchedulerSnapshot,
 )
 from deepline.adapters.telemetry.census_series import CensusSeries
+from deepline.adapters.telemetry.controller_series import ControllerSeries, ControllerSnapshot
 from deepline.adapters.telemetry.loop_series import LoopSeries
 from deepline.cli.roles.worker import worker_health
 from deepline.core.model.launch import Launch
@@ -56,6 +58,7 @@ class ObservedWorld(SandboxWorld):
     metrics: Metrics = attrs.field(init=False)
     census: CensusTaking = attrs.field(init=False)
     worker_seen: Worker | None = None
+    controller: Callable[[], ControllerSnapshot] | None = None
     log: io.StringIO = attrs.field(factory=io.StringIO)
 
     def __attrs_post_init__(self) -> None:
@@ -74,6 +77,7 @@ class ObservedWorld(SandboxWorld):
         registry = self.metrics.registry
         registry.register(SchedulerSeries(LABELS, self._snapshot))
         registry.register(LoopSeries(self._ages))
+        registry.register(ControllerSeries(self._controller))
         registry.register(CensusSeries(lambda: self.census.figures, lambda: self.census.counted_at))
 
     def scrape(self) -> Scrape:
@@ -94,6 +98,16 @@ class ObservedWorld(SandboxWorld):
             return SchedulerSnapshot()
         return SchedulerSnapshot(
             running=worker.running, oldest_running_s=worker.keeper.oldest_held_s
+        )
+
+    def _controller(self) -> ControllerSnapshot:
+        """What a controller says whose sweep has just succeeded, unless told otherwise."""
+        if self.controller is not None:
+            return self.controller()
+        return ControllerSnapshot(
+            duties={"sweep": True, "census": True},
+            sweep_succeeded_at_s=self.clock.now().timestamp(),
+            blind={"local": False},
         )
 
     def _ages(self) -> dict[str, float | None]:

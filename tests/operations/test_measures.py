@@ -102,7 +102,7 @@ async def test_f78_waits_lengths_and_ends_are_told_apart(
     assert bucket("deepline_run_duration_seconds", "300.0") == 1
     assert shown.total("deepline_run_terminals_total", status="completed") == 1
     [reason] = [
-        one.labels["reason"] for one in shown.samples if one.name == "deepline_run_ends_total"
+        one.labels["reason"] for one in shown.by_name["deepline_run_ends_total"] if one.value > 0
     ]
     assert "." in reason
     assert shown.total("deepline_outbox_delivery_seconds_count") == 2

@@ -1,6 +1,7 @@
 """Reading what a process exposes, as Prometheus does."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import attrs
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,7 +20,7 @@ class Sample:
         return all(self.labels.get(name) == value for name, value in labels.items())
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class Scrape:
     """One exposition, and when it was read, in seconds."""
 
@@ -39,9 +40,17 @@ class Scrape:
             at_s,
         )
 
+    @cached_property
+    def by_name(self) -> Mapping[str, Sequence[Sample]]:
+        """The samples of each series' name."""
+        found: dict[str, list[Sample]] = {}
+        for sample in self.samples:
+            found.setdefault(sample.name, []).append(sample)
+        return found
+
     def values(self, name: str, **labels: str) -> list[float]:
         """All values of a series with these labels among its own."""
-        return [one.value for one in self.samples if one.name == name and one.has(**labels)]
+        return [one.value for one in self.by_name.get(name, ()) if one.has(**labels)]
 
     def total(self, name: str, **labels: str) -> float:
         """Their sum, 0 for none."""

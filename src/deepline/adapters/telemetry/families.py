@@ -17,13 +17,18 @@ LAUNCH_READ_DURATION = "deepline_absurd_runtime_launch_read_duration_millisecond
 
 @attrs.frozen(kw_only=True)
 class Family:
-    """One metric. `scheduler` ones carry the base labels; `buckets` makes it a histogram."""
+    """One metric. `scheduler` ones carry the base labels; `buckets` makes it a histogram.
+
+    The series of the `expected` label values are there from the start, at 0: an increase from
+    nothing to 1 is no increase to whoever watches.
+    """
 
     name: str
     text: str
     labels: Sequence[str] = ()
     scheduler: bool = False
     buckets: Sequence[float] | None = None
+    expected: Sequence[tuple[str, ...]] = ()
 
 
 KNOWN: Sequence[Family] = (
@@ -44,12 +49,14 @@ KNOWN: Sequence[Family] = (
         text="Runs ended by this process, by status.",
         labels=("status",),
         scheduler=True,
+        expected=(("completed",), ("failed",), ("cancelled",)),
     ),
     Family(
         name="deepline_run_ends_total",
         text="Runs ended by this process, by status and the rule that ended them.",
         labels=("status", "reason"),
         scheduler=True,
+        expected=(("failed", "arbitration.lost"), ("failed", "sweep.lost")),
     ),
     Family(
         name="deepline_run_wait_seconds",
@@ -122,6 +129,7 @@ KNOWN: Sequence[Family] = (
         name="deepline_sweep_passes_failed_total",
         text="Passes of the liveness sweep that failed or were given up.",
         scheduler=True,
+        expected=((),),
     ),
     Family(
         name="deepline_sweep_pass_seconds",
@@ -161,6 +169,7 @@ KNOWN: Sequence[Family] = (
         name="deepline_events_total",
         text="Events logged, by name; lines that pacing held back are counted too.",
         labels=("level", "event"),
+        expected=(("error", "final_attempt_salvage_failed"), ("error", "claim_work_failed")),
     ),
 )
 

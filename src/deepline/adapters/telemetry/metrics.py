@@ -7,6 +7,7 @@ is bounded: a label that turns out to have no end costs a dropped sample, not th
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from typing import Self
 
 import attrs
 from prometheus_client import CollectorRegistry, generate_latest
@@ -28,6 +29,7 @@ _OTHER = "Counted by name."
 _DROPPED = Family(
     name="deepline_telemetry_dropped_total",
     text="Samples dropped because a metric had too many series or other labels than before.",
+    expected=((),),
 )
 
 
@@ -52,6 +54,11 @@ class _Series:
     counters: dict[tuple[str, ...], float] = attrs.field(factory=dict)
     histograms: dict[tuple[str, ...], _Histogram] = attrs.field(factory=dict)
 
+    @classmethod
+    def of(cls, family: Family) -> Self:
+        """A family whose expected counters are there."""
+        return cls(family, dict.fromkeys(family.expected, 0.0))
+
     def place(self, labels: Mapping[str, str]) -> tuple[str, ...] | None:
         """Where a sample with these labels goes; `None` when there is no place for it."""
         if labels.keys() - set(self.family.labels):
@@ -67,7 +74,7 @@ class Metrics(Collector):
 
     def __init__(self, base: Mapping[str, str] | None = None) -> None:
         self._base = dict(base or {})
-        self._families = {family.name: _Series(family) for family in (*KNOWN, _DROPPED)}
+        self._families = {family.name: _Series.of(family) for family in (*KNOWN, _DROPPED)}
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(self)
 
