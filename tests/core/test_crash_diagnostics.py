@@ -3,10 +3,19 @@
 import attrs
 import pytest
 
-from deepline.core.crash_diagnostics import sandbox_of, should_capture
+from deepline.core.crash_diagnostics import (
+    LINE_CHARS_MAX,
+    LINES_MAX,
+    Remains,
+    diagnostic_of,
+    sandbox_of,
+    should_capture,
+)
 from deepline.core.model.result import Failed, RunnerTerminal
 from deepline.core.model.sandbox import SandboxRef
 from deepline.core.model.suspension import DetachedSuspension
+from deepline.ports.crash_diagnostics import DIAGNOSTIC_BYTES_MAX
+from deepline.ports.wire import check_storable
 from tests.core.parked import BROKEN, DONE, suspension
 
 CONTAINED = Failed(
@@ -14,6 +23,7 @@ CONTAINED = Failed(
 )
 LOST = Failed(error="RUNTIME_RUNNER_LOST: silent")
 MODAL = attrs.evolve(suspension(), sandbox_provider="modal")
+LOCAL = attrs.evolve(suspension(), sandbox_provider="local")
 NAMELESS = attrs.evolve(suspension(), sandbox_id="")
 
 
@@ -26,6 +36,7 @@ NAMELESS = attrs.evolve(suspension(), sandbox_id="")
         pytest.param(DONE, suspension(), False, id="C44-completed"),
         pytest.param(LOST, None, False, id="C44-no-suspension"),
         pytest.param(LOST, MODAL, False, id="C44-another-provider"),
+        pytest.param(LOST, LOCAL, True, id="C44-a-local-sandbox"),
         pytest.param(LOST, NAMELESS, False, id="C44-no-sandbox"),
     ],
 )
@@ -47,3 +58,32 @@ def test_sandbox_of() -> None:
         provider="daytona", sandbox_id="sb-1", routing_domain="org-a"
     )
     assert sandbox_of(attrs.evolve(suspension(), sandbox_provider="")) is None
+
+
+def test_what_is_kept_is_bounded_and_storable_and_holds_no_secret() -> None:
+    """The newest lines, each of bearable length, without what has a secret's shape (I46)."""
+    remains = Remains(
+        stage="command_exited",
+        exit_code=137,
+        detail="limit exceeded: memory\x00",
+        lines=[f"line {number}" for number in range(300)]
+        + ["x" * 2_000, "authorization: Bearer abcdefghijkl", "postgresql://me:hunter2@db/x"],
+    )
+
+    kept = diagnostic_of(remains)
+
+    assert (kept["stage"], kept["exitCode"], kept["linesLeftOut"]) == ("command_exited", 137, 103)
+    assert kept["detail"] == "limit exceeded: memory\ufffd"
+    tail = kept["tail"]
+    assert isinstance(tail, list)
+    assert len(tail) == LINES_MAX
+    assert tail[-3] == "x" * LINE_CHARS_MAX + "…"
+    assert tail[-2:] == ["authorization: Bearer ***", "postgresql://me:***@db/x"]
+    assert check_storable(kept, DIAGNOSTIC_BYTES_MAX) is None
+
+
+def test_the_largest_that_is_kept_fits() -> None:
+    """The store refuses nothing of it, whatever was printed."""
+    remains = Remains(stage="x" * 9_999, detail="é" * 9_999, lines=["\ud800é" * 999] * 999)
+
+    assert check_storable(diagnostic_of(remains), DIAGNOSTIC_BYTES_MAX) is None

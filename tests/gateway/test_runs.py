@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from deepline.core.model.identity import OrgId, RunId
+from deepline.core.model.identity import AttemptKey, OrgId, RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.result import Failed, Report
 from deepline.gateway import GatewayPorts, GatewaySettings, RunHints
@@ -328,3 +328,21 @@ async def test_a_run_explains_itself() -> None:
     instants = [entry["at"] for entry in explanation["evidence"]]
     assert instants == sorted(instants)
     assert any(entry["rule"] == "cancel.requested" for entry in explanation["evidence"])
+
+
+async def test_a_crashed_run_shows_what_its_sandbox_left_behind() -> None:
+    """Where it is shown and where it is explained, to those who may see the run (C44)."""
+    async with deployed() as gateway:
+        fresh = await gateway.start()
+        await gateway.end(fresh, Failed(error="RUNTIME_RUNNER_LOST: silent"))
+        before = (await gateway.client.get(ONE, headers=bearer(ALICE))).json()
+        key = AttemptKey(fresh.attempt.ref.run_id, fresh.attempt.ref.attempt)
+        await gateway.store.crash_diagnostics.save(key, {"exitCode": 137, "tail": ["Killed"]})
+        shown = (await gateway.client.get(ONE, headers=bearer(ALICE))).json()
+        explained = (await gateway.client.get(f"{ONE}/explanation", headers=bearer(ALICE))).json()
+
+    assert "crashDiagnostic" not in before
+    for answer in (shown, explained):
+        assert answer["crashDiagnostic"]["exitCode"] == 137
+        assert answer["crashDiagnostic"]["tail"] == ["Killed"]
+        assert isinstance(answer["crashDiagnostic"]["capturedAtMs"], int)

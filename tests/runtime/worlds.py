@@ -119,6 +119,7 @@ class SmallWorld:
                 recovery=own.recovery if recovers else None,
                 launches=own.launches if recovers else None,
                 admission=own.admission if recovers else None,
+                crash_diagnostics=own.crash_diagnostics,
                 providers=providers or {},
             ),
             settings=WorkerSettings(

@@ -195,4 +195,5 @@ def _link_targets() -> set[str]:
     files: tuple[Source, ...] = project_files()
     directories = {str(parent) for source in files for parent in source.path.parents}
     data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "examples").rglob("*")}
+    data |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.json")}
     return {str(source.path) for source in files} | directories | data

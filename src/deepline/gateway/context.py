@@ -21,6 +21,7 @@ from deepline.ports.admission import Admission
 from deepline.ports.api_keys import ApiKeys
 from deepline.ports.attempts import Attempts
 from deepline.ports.clock import Clock
+from deepline.ports.crash_diagnostics import CrashDiagnostics
 from deepline.ports.errors import CapacityExceeded, OutcomeUnknown
 from deepline.ports.launches import Launches
 from deepline.ports.liveness import LivenessStore
@@ -56,6 +57,7 @@ class GatewayPorts:
     liveness: LivenessStore
     run_events: RunEvents
     runs: Runs
+    crash_diagnostics: CrashDiagnostics
     sheets: Sheets
     receipts: Receipts
     signals: Signals

@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deepline.core.model.identity import RunId
-from deepline.core.model.json_value import Json
-from deepline.core.model.run import RunStatus
+from deepline.core.model.identity import AttemptKey, RunId
+from deepline.core.model.json_value import Json, JsonObject
+from deepline.core.model.run import Run, RunStatus
 from deepline.core.model.signal import Signal
 from deepline.core.model.why import Why
 from deepline.core.queues import lane_of_launch
@@ -21,7 +21,7 @@ from deepline.gateway.presence import while_present
 from deepline.gateway.problems import Problem, unknown_run
 from deepline.gateway.query import query_integer, query_text
 from deepline.gateway.routes import json_response, route
-from deepline.gateway.views import list_cursor, outcome_view, read_list_cursor, run_view
+from deepline.gateway.views import crash_view, list_cursor, outcome_view, read_list_cursor, run_view
 from deepline.ports.runs import RunFilter, RunOutcome
 from deepline.ports.terminals import Cancelled
 from deepline.ports.wire import fields
@@ -82,7 +82,8 @@ class RunRoutes:
                 wait = partial(self._until_terminal, run_id, wait_ms / 1000)
                 await while_present(request.receive, wait, draining=self._gateway.draining)
             outcome = await self._read(run_id, principal)
-        return json_response(outcome_view(outcome))
+        left_behind = await self._crash_view(outcome.run)
+        return json_response({**outcome_view(outcome), **left_behind})
 
     async def explain(self, request: Request) -> Response:
         """Why the run ended as it did, or why it is not moving."""
@@ -90,7 +91,8 @@ class RunRoutes:
         evidence = await self._ports.runs.evidence(_run_id(request), principal.sees)
         if evidence is None:
             raise unknown_run()
-        return json_response(explanation_view(evidence))
+        left_behind = await self._crash_view(evidence.run)
+        return json_response({**explanation_view(evidence), **left_behind})
 
     async def cancel(self, request: Request) -> Response:
         """End the run as cancelled unless it has ended; saying it again is harmless."""
@@ -154,6 +156,13 @@ class RunRoutes:
         if outcome.status is None:
             raise unknown_run()
         return json_response({"cancelled": False, "status": outcome.status.value})
+
+    async def _crash_view(self, run: Run) -> JsonObject:
+        """What a failed run's last sandbox left behind, where it could be read (C44)."""
+        if run.status is not RunStatus.FAILED or run.attempt < 1:
+            return {}
+        found = await self._ports.crash_diagnostics.read(AttemptKey(run.run_id, run.attempt))
+        return {} if found is None else {"crashDiagnostic": crash_view(found)}
 
     async def _read(self, run_id: RunId, principal: Principal) -> RunOutcome:
         outcome = await self._ports.runs.read(run_id, principal.sees)

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from deepline.core.instants import EPOCH, MILLISECOND, to_ms
 from deepline.core.model.identity import RunId
-from deepline.core.model.json_value import Json
+from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.run import Run
 from deepline.gateway.problems import Problem
+from deepline.ports.crash_diagnostics import CrashDiagnostic
 from deepline.ports.run_events import RunEvent
 from deepline.ports.runs import RunOutcome
 from deepline.ports.wire import result_to_json, why_to_json
@@ -42,6 +43,11 @@ def outcome_view(outcome: RunOutcome) -> dict[str, Json]:
     view["result"] = None if outcome.result is None else result_to_json(outcome.result)
     view["logTail"] = list(outcome.log_tail)
     return view
+
+
+def crash_view(found: CrashDiagnostic) -> JsonObject:
+    """What a dead sandbox left behind, and when it was read."""
+    return {**found.diagnostic, "capturedAtMs": to_ms(found.captured_at)}
 
 
 def event_view(event: RunEvent) -> dict[str, Json]:

@@ -18,6 +18,7 @@ from deepline.core.model.identity import AttemptKey
 from deepline.core.model.sandbox import Operation, SandboxRef
 from deepline.ports.cleanup import Acceptance, Cleanup, CleanupJob, JobAgain, JobDone
 from deepline.ports.clock import Clock
+from deepline.ports.crash_reader import CrashReader
 from deepline.ports.errors import PortError
 from deepline.ports.sandbox_provider import (
     Deleted,
@@ -32,6 +33,7 @@ from deepline.ports.sandbox_provider import (
     SandboxProvider,
 )
 from deepline.ports.telemetry import Telemetry
+from deepline.runtime.crash_capture import CrashCapture
 from deepline.runtime.supervision import CHANNEL, text_of
 from deepline.runtime.worker_ports import WorkerPorts
 
@@ -49,6 +51,8 @@ class CleanupController:
     telemetry: Telemetry
     limits: Limits
     owner: str
+    crashes: CrashCapture | None = None
+    """`None` where nothing is kept of dead sandboxes."""
     _wake: trio.Event = attrs.field(init=False, factory=trio.Event)
 
     @classmethod
@@ -61,6 +65,7 @@ class CleanupController:
             telemetry=ports.telemetry,
             limits=limits,
             owner=owner,
+            crashes=_captures(ports),
         )
 
     def wake(self) -> None:
@@ -131,6 +136,8 @@ class CleanupController:
                 acceptance = None
             if rule.starts_delete(accepted_before):
                 timeout_ms = int(self.limits.sandbox_delete.total_seconds() * 1000)
+                if self.crashes is not None:
+                    await self.crashes.before_delete(job)
                 await self.cleanup.record_event(job, rule.STARTED, {"timeoutMs": timeout_ms})
             outcome = await self._bounded_delete(job, acceptance)
         except PortError as error:
@@ -207,6 +214,20 @@ class CleanupController:
                         provider=job.provider,
                         failureCount=job.failure_count + 1,
                     )
+
+
+def _captures(ports: WorkerPorts) -> CrashCapture | None:
+    if ports.crash_diagnostics is None:
+        return None
+    return CrashCapture(
+        diagnostics=ports.crash_diagnostics,
+        readers={
+            name: provider
+            for name, provider in ports.providers.items()
+            if isinstance(provider, CrashReader)
+        },
+        telemetry=ports.telemetry,
+    )
 
 
 def facts_of(

@@ -9,6 +9,7 @@ from deepline.ports.attempts import Attempts
 from deepline.ports.backend import Backend
 from deepline.ports.cleanup import Cleanup
 from deepline.ports.clock import Clock
+from deepline.ports.crash_diagnostics import CrashDiagnostics
 from deepline.ports.engine import Engine
 from deepline.ports.launches import Launches
 from deepline.ports.ledger import Ledger
@@ -30,7 +31,8 @@ class WorkerPorts:
     `providers` are those this worker can delete from, by name. `ledger` is `None` where another
     process delivers the outbox; then created facts must be acknowledged by whoever submits.
     With `recovery` and `launches` the worker settles what was left unsettled on its lane (C35);
-    reaping stranded runs needs `admission` too.
+    reaping stranded runs needs `admission` too. With `crash_diagnostics` it keeps what dead
+    sandboxes left behind, at the providers that are a `CrashReader` (C44).
     """
 
     attempts: Attempts
@@ -49,4 +51,5 @@ class WorkerPorts:
     recovery: Recovery | None = None
     launches: Launches | None = None
     admission: Admission | None = None
+    crash_diagnostics: CrashDiagnostics | None = None
     providers: Mapping[str, SandboxProvider] = attrs.field(factory=dict)

@@ -15,8 +15,10 @@ from deepline.adapters.local.inspection import inspect
 from deepline.adapters.local.isolation import Enclosure, Isolation, Level, best_enclosure
 from deepline.adapters.local.layout import Home, Root, Spec, remove_tree
 from deepline.adapters.local.liveness import Life, State, read_state
+from deepline.adapters.local.remains import read_remains
 from deepline.adapters.local.starting import Keeping, request_for, stage_files, start_supervisor
 from deepline.adapters.program_archive import build_archive
+from deepline.core.crash_diagnostics import Remains
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef, Stage
 from deepline.ports.cleanup import Acceptance
 from deepline.ports.errors import NotFound, PortError, Refused, Unavailable
@@ -112,6 +114,10 @@ class LocalProvider:
         except PortError as failure:
             return Inspection(stage=Stage.SANDBOX_LOOKUP_FAILED, detail=str(failure))
         return await self._blocking(lambda: inspect(self._root, name))
+
+    async def remains(self, sandbox: SandboxRef) -> Remains | None:
+        name = await self._name_of(sandbox)
+        return await self._blocking(lambda: read_remains(self._root, name))
 
     async def delete(self, sandbox: SandboxRef, acceptance: Acceptance | None) -> DeleteOutcome:
         if sandbox.routing_domain not in {None, self._root.org}:

@@ -5,7 +5,7 @@ life says what the runner does by itself; what the runner would *say* to the gat
 business of whoever drives a simulation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import attrs
@@ -13,6 +13,7 @@ import trio
 
 from deepline.adapters.memory.clock import TrioTimeClock
 from deepline.adapters.memory.faults import NO_FAULTS, Faults
+from deepline.core.crash_diagnostics import Remains
 from deepline.core.model.result import RunnerTerminal
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef, Stage
 from deepline.ports.cleanup import Acceptance
@@ -38,7 +39,7 @@ class Life:
 
     It exits after `runs_for` with `exit_code`, leaving `result` behind; without `runs_for` it
     hangs for ever. The sandbox itself stops `outlives` later, `None` for never. A delete is
-    accepted at once and takes effect after `deleting_for`.
+    accepted at once and takes effect after `deleting_for`. Until then what it `printed` is there.
     """
 
     runs_for: timedelta | None = None
@@ -46,6 +47,7 @@ class Life:
     result: RunnerTerminal | None = None
     outlives: timedelta | None = None
     deleting_for: timedelta = timedelta(0)
+    printed: Sequence[str] = ()
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -155,6 +157,15 @@ class MemorySandboxProvider:
         if life.outlives is not None and age >= life.runs_for + life.outlives:
             return Inspection(stage=Stage.SANDBOX_STOPPED)
         return Inspection(stage=Stage.COMMAND_EXITED, exit_code=life.exit_code, result=life.result)
+
+    async def remains(self, sandbox: SandboxRef) -> Remains | None:
+        await self._enter("remains")
+        known = self.sandboxes.get(sandbox.sandbox_id)
+        found = self._inspection(sandbox)
+        await self._leave("remains")
+        if known is None or self._gone(known):
+            return None
+        return Remains(stage=found.stage.value, exit_code=found.exit_code, lines=known.life.printed)
 
     async def delete(self, sandbox: SandboxRef, acceptance: Acceptance | None) -> DeleteOutcome:
         await self._enter("delete")

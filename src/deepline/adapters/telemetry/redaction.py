@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from deepline.core.model.json_value import Json
+from deepline.core.secret_shapes import MASK, masked
 
-MASK = "***"
 TEXT_MAX = 4_000
 _DEPTH_MAX = 6
 _ITEMS_MAX = 100
@@ -20,17 +20,6 @@ _SECRET_NAME = re.compile(
     r"token|secret|passw|authori[sz]ation|credential|cookie|api_?key|signing_?key|private_?key"
     r"|dsn|connection_?string",
     re.IGNORECASE,
-)
-_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"-----BEGIN [A-Z ]+-----.*?(?:-----END [A-Z ]+-----|\Z)", re.DOTALL), MASK),
-    (re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]+){1,2}"), MASK),
-    (re.compile(r"\bdlk_[\w-]{8,}"), MASK),
-    (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {MASK}"),
-    (re.compile(r"(\w[\w+.-]*://[^\s:/@]*):[^\s@]*@"), rf"\1:{MASK}@"),
-    (
-        re.compile(r"\b(password|passwd|sslpassword)\s*=\s*('[^']*'|\S+)", re.IGNORECASE),
-        rf"\1={MASK}",
-    ),
 )
 
 
@@ -55,8 +44,7 @@ class Redactor:
         """A text as it may be shown."""
         for secret in self._known:
             text = text.replace(secret, MASK)
-        for shape, shown in _SHAPES:
-            text = shape.sub(shown, text)
+        text = masked(text)
         return text if len(text) <= TEXT_MAX else text[:TEXT_MAX] + "…"
 
     def _value(self, name: str, value: Json, depth: int) -> Json:

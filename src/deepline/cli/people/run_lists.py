@@ -45,7 +45,7 @@ def run_page(run: JsonObject, sheets: Sequence[JsonObject]) -> list[str]:
     tail = run.get("logTail")
     if _is_list(tail) and tail:
         lines += ["log", *(printable(f"  | {line}") for line in tail)]
-    return lines
+    return lines + _left_behind(run)
 
 
 def explanation_page(explained: JsonObject) -> list[str]:
@@ -56,7 +56,24 @@ def explanation_page(explained: JsonObject) -> list[str]:
         lines.append(f"next: {printable(following)}")
     evidence = explained.get("evidence")
     entries = [one for one in evidence if isinstance(one, Mapping)] if _is_list(evidence) else []
-    return [*lines, *([""] if entries else []), *map(_entry, entries)]
+    evidence_lines = [*([""] if entries else []), *map(_entry, entries)]
+    return [*lines, *evidence_lines, *_left_behind(explained)]
+
+
+def _left_behind(run: JsonObject) -> list[str]:
+    """What a dead sandbox left behind, where it could be read before it was deleted."""
+    found = run.get("crashDiagnostic")
+    if not isinstance(found, Mapping):
+        return []
+    code = found.get("exitCode")
+    said = [
+        text_of(found, "stage"),
+        None if code is None else f"exit code {code}",
+        text_of(found, "detail"),
+    ]
+    lines = [printable(f"its sandbox: {', '.join(one for one in said if one)}")]
+    tail = found.get("tail")
+    return lines + [printable(f"  | {line}") for line in (tail if _is_list(tail) else [])]
 
 
 def usage_page(usage: JsonObject) -> list[str]:

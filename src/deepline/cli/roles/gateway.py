@@ -123,6 +123,7 @@ class Gateway:
             liveness=ports.liveness,
             run_events=ports.run_events,
             runs=ports.runs,
+            crash_diagnostics=ports.crash_diagnostics,
             sheets=ports.sheets,
             receipts=ports.receipts,
             signals=ports.signals,

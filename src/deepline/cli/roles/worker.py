@@ -117,6 +117,7 @@ def make_worker(
             recovery=ports.recovery,
             launches=ports.launches,
             admission=ports.admission,
+            crash_diagnostics=ports.crash_diagnostics,
             providers=providers,
         ),
         settings=WorkerSettings(

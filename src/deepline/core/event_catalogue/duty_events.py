@@ -62,6 +62,12 @@ CLEANING = (
         "runId provider failureCount",
         "A deletion failed twenty times or more. Wake somebody.",
     ),
+    worker(
+        "warn",
+        "crash_diagnostic_failed",
+        f"{RUN} provider error",
+        "What a dead sandbox left behind was not read; it is deleted all the same.",
+    ),
     event(
         CLEANUP,
         "warn",
