@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 
 import attrs
@@ -21,8 +21,13 @@ from deepline.adapters.telemetry import (
     forward_standard_logs,
 )
 from deepline.adapters.telemetry.loop_series import LoopSeries
+from deepline.adapters.telemetry.tracing import TracingUnavailable, opened_tracing
+from deepline.cli.failures import CommandFailed
 from deepline.cli.settings.parts import ProcessSettings
 from deepline.ports.census import Figures
+from deepline.ports.tracing import NO_TRACING, Tracing
+
+SERVICE = "deepline"
 
 
 def _nothing() -> SchedulerSnapshot:
@@ -43,6 +48,7 @@ class Observed:
     telemetry: ProcessTelemetry
     metrics: Metrics
     clock: SystemClock
+    tracing: Tracing = NO_TRACING
     snapshot: Callable[[], SchedulerSnapshot] = _nothing
     figures: Callable[[], Figures | None] = _uncounted
 
@@ -76,9 +82,22 @@ def observed_process(
     metrics.registry.register(ProcessResources(machine=labels.worker_name))
     undo = forward_standard_logs(lines)
     try:
-        yield seen
+        with _traced(settings) as seen.tracing:
+            yield seen
     finally:
         undo()
+
+
+@contextmanager
+def _traced(settings: ProcessSettings) -> Iterator[Tracing]:
+    """Tracing if it was asked for. Raises `CommandFailed` when it cannot be had."""
+    with ExitStack() as stack:
+        try:
+            opened = opened_tracing(settings.traces_exporter, service=SERVICE)
+            tracing = stack.enter_context(opened)
+        except TracingUnavailable as error:
+            raise CommandFailed(str(error)) from error
+        yield tracing
 
 
 def snapshot_of(

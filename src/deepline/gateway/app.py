@@ -48,6 +48,7 @@ def create_app(ports: GatewayPorts, settings: GatewaySettings, keys: SigningKeys
     boundary = Middleware(
         Boundary,
         telemetry=ports.telemetry,
+        tracing=ports.tracing,
         clock=ports.clock,
         new_id=lambda: f"req_{chance.getrandbits(_REQUEST_ID_BITS):024x}",
     )

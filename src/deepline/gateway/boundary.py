@@ -13,14 +13,18 @@ from collections.abc import Callable, Mapping, MutableMapping
 import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from deepline.core.trace_parent import HEADER, read_trace_parent
 from deepline.gateway.bodies import ClientGone
 from deepline.gateway.problems import ATTEMPT_OVER, Problem, problem_of, problem_response
 from deepline.gateway.routes import ROUTE
 from deepline.ports.clock import Clock
 from deepline.ports.errors import PortError
 from deepline.ports.telemetry import Telemetry
+from deepline.ports.tracing import Tracing
 
 CHANNEL = "gateway"
+TRACE_PARENT = "deepline.trace_parent"
+"""Where in the scope the place in the caller's trace is kept."""
 _LINGER_S = 1.0
 _LINGER_BYTES = 64 << 20
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{8,64}")
@@ -93,10 +97,17 @@ class Boundary:
     """ASGI middleware around the whole application."""
 
     def __init__(
-        self, app: ASGIApp, *, telemetry: Telemetry, clock: Clock, new_id: Callable[[], str]
+        self,
+        app: ASGIApp,
+        *,
+        telemetry: Telemetry,
+        tracing: Tracing,
+        clock: Clock,
+        new_id: Callable[[], str],
     ) -> None:
         self._app = app
         self._telemetry = telemetry
+        self._tracing = tracing
         self._clock = clock
         self._new_id = new_id
 
@@ -112,10 +123,21 @@ class Boundary:
         exchange = Exchange(receive, send, request_id)
         started_at = self._clock.monotonic()
         try:
-            await self._answer(scope, exchange, request_id)
+            await self._traced(scope, exchange, request_id)
         finally:
             seconds = self._clock.monotonic() - started_at
             self._record(scope, exchange.status, request_id, seconds)
+
+    async def _traced(self, scope: Scope, exchange: Exchange, request_id: str) -> None:
+        """Answer within the caller's trace, if it names one."""
+        parent = read_trace_parent(_header(scope, HEADER.encode("ascii")))
+        if parent is None:
+            await self._answer(scope, exchange, request_id)
+            return
+        attributes = {"http.request.method": scope["method"], "url.path": scope["path"]}
+        with self._tracing.span("deepline.request", parent=parent, attributes=attributes) as inner:
+            scope[TRACE_PARENT] = inner
+            await self._answer(scope, exchange, request_id)
 
     async def _answer(self, scope: Scope, exchange: Exchange, request_id: str) -> None:
         try:
@@ -183,12 +205,17 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"}
 
 
 def _given_request_id(scope: MutableMapping[str, object]) -> str | None:
+    text = _header(scope, b"x-request-id")
+    return text if text is not None and _REQUEST_ID.fullmatch(text) else None
+
+
+def _header(scope: MutableMapping[str, object], wanted: bytes) -> str | None:
     headers = scope["headers"]
     assert isinstance(headers, list | tuple)
     for name, value in headers:
-        if name == b"x-request-id":
+        if name == wanted:
             text: str = value.decode("latin-1")
-            return text if _REQUEST_ID.fullmatch(text) else None
+            return text
     return None
 
 

@@ -32,6 +32,7 @@ from deepline.ports.sheets import Sheets
 from deepline.ports.signals import Signals
 from deepline.ports.telemetry import Telemetry
 from deepline.ports.terminals import Terminals
+from deepline.ports.tracing import NO_TRACING, Tracing
 from deepline.ports.usage import Usage
 
 Arguments = ParamSpec("Arguments")
@@ -70,6 +71,7 @@ class GatewayPorts:
     metrics: Callable[[], bytes]
     clock: Clock
     telemetry: Telemetry
+    tracing: Tracing = NO_TRACING
     chance: random.Random
 
 

@@ -14,6 +14,7 @@ from deepline.core.model.why import Why
 from deepline.gateway.authentication import authenticate_runner
 from deepline.gateway.context import Gateway
 from deepline.gateway.executor_tokens import RunnerIdentity
+from deepline.gateway.play_trace import trace_play
 from deepline.gateway.problems import Problem, invalid
 from deepline.gateway.query import query_integer
 from deepline.gateway.routes import json_response, route
@@ -155,6 +156,7 @@ class RunnerWorkRoutes:
             outcome = await self._suspend(runner, result)
         else:
             outcome = await self._offer(runner, result)
+            trace_play(self._ports.tracing, self._ports.clock, request, runner, result)
         self._ports.poke(runner.key.run_id)
         return json_response({"outcome": outcome})
 

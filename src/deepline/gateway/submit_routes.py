@@ -12,6 +12,7 @@ from starlette.routing import Route
 from deepline.core.model.identity import AttemptKey, OrgId, RunId
 from deepline.core.model.json_value import JsonObject
 from deepline.gateway.authentication import Principal, authenticate_person
+from deepline.gateway.boundary import TRACE_PARENT
 from deepline.gateway.context import Gateway
 from deepline.gateway.fault_header import HEADER, sign_fault
 from deepline.gateway.launch_request import (
@@ -86,7 +87,9 @@ class SubmitRoutes:
             asked = [await self._read(request, one, path, principal) for one, path in documents]
             _refuse_repetition(asked)
             await self._require_bundles(asked)
-            answers = await self._submitter.submit(asked, principal)
+            answers = await self._submitter.submit(
+                asked, principal, trace_parent=request.scope.get(TRACE_PARENT)
+            )
         return self._answer_one(answers[0]) if alone else self._answer_all(answers)
 
     def _batch(self, document: JsonObject) -> list[tuple[JsonObject, str]]:

@@ -55,11 +55,26 @@ class Submitter:
         self._settings = gateway.settings
 
     async def submit(
-        self, requests: Sequence[LaunchRequest], principal: Principal
+        self,
+        requests: Sequence[LaunchRequest],
+        principal: Principal,
+        *,
+        trace_parent: str | None = None,
     ) -> Sequence[Handle | Rejected]:
         """Submit all in one commit. Raises `CapacityExceeded` when no permit came in time."""
+        attributes = {"deepline.runs": len(requests)}
+        tracing = self._ports.tracing
+        with tracing.span("deepline.submit", parent=trace_parent, attributes=attributes) as parent:
+            return await self._submit(requests, principal, parent)
+
+    async def _submit(
+        self,
+        requests: Sequence[LaunchRequest],
+        principal: Principal,
+        trace_parent: str | None,
+    ) -> Sequence[Handle | Rejected]:
         started_at = self._ports.clock.monotonic()
-        submissions = [self._submission(request) for request in requests]
+        submissions = [self._submission(request, trace_parent) for request in requests]
         async with self._gateway.gate.permit() as permit:
             for submission in submissions:
                 self._trace(
@@ -150,13 +165,16 @@ class Submitter:
             return _contradiction(run_id, decision)
         return Handle(run_id=run_id, lane=where.lane, submitted=decision)
 
-    def _submission(self, request: LaunchRequest) -> Submission:
+    def _submission(self, request: LaunchRequest, trace_parent: str | None) -> Submission:
         limits = self._settings.limits
+        launch = attrs.evolve(
+            request.launch, submitted_at=self._ports.clock.now(), trace_parent=trace_parent
+        )
         return Submission(
-            launch=attrs.evolve(request.launch, submitted_at=self._ports.clock.now()),
-            lane=lane_of_launch(request.launch).lane,
+            launch=launch,
+            lane=lane_of_launch(launch).lane,
             input_json=request.input_json,
-            placement_key=placement_key(request.launch),
+            placement_key=placement_key(launch),
             max_engine_attempts=limits.max_engine_attempts,
             finaliser_attempts=limits.finaliser_attempts,
             continues=request.continues,

@@ -58,6 +58,8 @@ class Gateway:
     def __init__(self, settings: Settings, chance: random.Random | None = None) -> None:
         self._caller = Caller(settings.api_url)
         self._token = settings.token
+        self._trace_parent = settings.trace_parent
+        self._began_ms = round(time.time() * 1000)
         self._chance = chance or random.Random()  # noqa: S311 - spreads retries
         self._closed = threading.Event()
 
@@ -168,6 +170,9 @@ class Gateway:
         headers = {"authorization": f"Bearer {self._token}", "accept": "application/json"}
         if body is not None:
             headers["content-type"] = "application/json"
+        if self._trace_parent is not None:
+            headers["traceparent"] = self._trace_parent
+            headers["x-deepline-began-ms"] = str(self._began_ms)
         try:
             answer = self._caller.call(
                 Request(method, f"/api/v1/runner/{path}", headers, body),

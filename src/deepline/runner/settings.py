@@ -20,6 +20,8 @@ class Settings:
     token: str = dataclasses.field(repr=False)
     run_id: str
     attempt: int
+    trace_parent: str | None = None
+    """The place in a trace that calls to the gateway are made from; passed on as it is."""
 
 
 def take_settings(environment: MutableMapping[str, str] = os.environ) -> Settings:
@@ -41,4 +43,10 @@ def _read(environment: Mapping[str, str]) -> Settings:
         raise SettingsMissing("set DEEPLINE_API_URL to an http or https address")
     if not (attempt.isascii() and attempt.isdigit()):
         raise SettingsMissing("set DEEPLINE_ATTEMPT to a whole number")
-    return Settings(api_url=api_url, token=token, run_id=run_id, attempt=int(attempt))
+    return Settings(
+        api_url=api_url,
+        token=token,
+        run_id=run_id,
+        attempt=int(attempt),
+        trace_parent=environment.get("TRACEPARENT") or None,
+    )

@@ -1,5 +1,6 @@
 """Working one claim from what was prepared to its next durable step (C12–C21, C27)."""
 
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
 import attrs
@@ -84,7 +85,9 @@ class ClaimWork:
             case Fresh():
                 await self._fresh(prepared, time)
             case Wake():
-                await self._wake(prepared, time)
+                with self._span("deepline.wake", prepared.launch, prepared.attempt) as parent:
+                    launch = attrs.evolve(prepared.launch, trace_parent=parent)
+                    await self._wake(attrs.evolve(prepared, launch=launch), time)
             case CreatedPending():
                 again = await self.preparation.created(prepared)
                 if again is not None:
@@ -111,7 +114,22 @@ class ClaimWork:
 
     async def _fresh(self, fresh: Fresh, time: StoreTime) -> None:
         tell_start(self.context.ports.telemetry, fresh)
-        await self._execute(fresh.launch, fresh.attempt, fresh.claim, time)
+        with self._span("deepline.attempt", fresh.launch, fresh.attempt) as parent:
+            launch = attrs.evolve(fresh.launch, trace_parent=parent)
+            await self._execute(launch, fresh.attempt, fresh.claim, time)
+
+    def _span(
+        self, name: str, launch: Launch, attempt: Attempt
+    ) -> AbstractContextManager[str | None]:
+        return self.context.ports.tracing.span(
+            name,
+            parent=launch.trace_parent,
+            attributes={
+                "deepline.run_id": launch.run_id,
+                "deepline.attempt": attempt.ref.attempt,
+                "deepline.play": launch.play_name,
+            },
+        )
 
     async def _resume(self, wake: Wake, checkpoint: Checkpoint) -> None:
         """Go on with a suspended play: its attempt runs again under its own fence (C29.2)."""

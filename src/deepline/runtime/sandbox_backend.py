@@ -20,6 +20,7 @@ from deepline.core.model.result import Suspended
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.core.pre_code import SANDBOX_ACQUISITION
+from deepline.core.trace_parent import VARIABLE
 from deepline.ports.attempts import Attempts
 from deepline.ports.backend import HandoffFailed
 from deepline.ports.capacity import Capacity, OperationState, Reservation
@@ -177,9 +178,11 @@ class SandboxBackend:
             await self.capacity.abandon(operation)
 
     def _runner(self, launch: Launch, attempt: Attempt, token: ExecutorToken) -> RunnerStart:
+        traced = {} if launch.trace_parent is None else {VARIABLE: launch.trace_parent}
         return RunnerStart(
             runner_pyz=self.settings.runner_pyz,
             environment={
+                **traced,
                 "DEEPLINE_API_URL": launch.base_url,
                 "DEEPLINE_EXECUTOR_TOKEN": token.value,
                 "DEEPLINE_RUN_ID": launch.run_id,

@@ -21,6 +21,7 @@ from deepline.ports.sheets import Sheets
 from deepline.ports.signals import Signals
 from deepline.ports.telemetry import Telemetry
 from deepline.ports.terminals import Terminals
+from deepline.ports.tracing import NO_TRACING, Tracing
 from deepline.ports.usage import Usage
 
 
@@ -52,4 +53,5 @@ class WorkerPorts:
     launches: Launches | None = None
     admission: Admission | None = None
     crash_diagnostics: CrashDiagnostics | None = None
+    tracing: Tracing = NO_TRACING
     providers: Mapping[str, SandboxProvider] = attrs.field(factory=dict)

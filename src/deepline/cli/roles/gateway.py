@@ -140,6 +140,7 @@ class Gateway:
             metrics=self.seen.metrics.render,
             clock=self.seen.clock,
             telemetry=self.seen.telemetry,
+            tracing=self.seen.tracing,
             chance=random.SystemRandom(),
         )
 

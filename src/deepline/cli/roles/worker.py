@@ -118,6 +118,7 @@ def make_worker(
             launches=ports.launches,
             admission=ports.admission,
             crash_diagnostics=ports.crash_diagnostics,
+            tracing=seen.tracing,
             providers=providers,
         ),
         settings=WorkerSettings(

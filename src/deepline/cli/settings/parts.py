@@ -43,6 +43,8 @@ class ProcessSettings:
     metrics_host: str = "127.0.0.1"
     metrics_port: int | None = None
     production: bool = False
+    traces_exporter: str | None = None
+    """The exporter of traces that is installed under this name; without one nothing is traced."""
 
 
 def read_store(reader: Reader, dsn: str | None = None) -> StoreSettings:
@@ -66,6 +68,7 @@ def read_process(reader: Reader) -> ProcessSettings:
         metrics_host=reader.text("DEEPLINE_METRICS_HOST") or "127.0.0.1",
         metrics_port=None if port < 0 else port,
         production=is_production(reader),
+        traces_exporter=reader.text("DEEPLINE_TRACES_EXPORTER"),
     )
 
 

@@ -62,6 +62,7 @@ VARIABLES: Sequence[Variable] = (
     _optional("DEEPLINE_ALLOW_TEST_FAULTS", "no"),
     _optional("DEEPLINE_METRICS_HOST", "127.0.0.1"),
     _optional("DEEPLINE_METRICS_PORT", "none"),
+    _optional("DEEPLINE_TRACES_EXPORTER", "none"),
     _optional("DEEPLINE_LOG_LEVEL", "info"),
     _optional("DEEPLINE_LOG_FORMAT", "auto"),
     _optional("DEEPLINE_ENV", "development"),

@@ -21,7 +21,8 @@ class Launch:
     `runtime_backend` and `placement_policy_id` pin where it may run. `bundle_hash` names the
     stored play artifact (hex SHA-256). `table_namespaces` are the sheets the run may touch.
     `secret_names` are names only; values are resolved by the gateway for the runner alone.
-    `submitted_at` is when the gateway took it, by its own clock, for measuring only.
+    `submitted_at` is when the gateway took it, by its own clock, for measuring only;
+    `trace_parent` is the place in a trace that the run belongs to (W3C).
     `retry_of` names the run a person asked to run again. `governance` is kept as received, to
     be rejected when it names a parent run (C06).
     """
@@ -46,4 +47,5 @@ class Launch:
     retry_of: RunId | None = None
     submitted_by: str | None = None
     submitted_at: datetime | None = None
+    trace_parent: str | None = None
     governance: Mapping[str, Json] | None = None

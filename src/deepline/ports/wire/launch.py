@@ -7,6 +7,7 @@ from deepline.core.instants import length_ms, to_ms
 from deepline.core.model.identity import MAX_ID_LENGTH, OrgId, ReleaseId, RunId
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.launch import Launch
+from deepline.core.trace_parent import read_trace_parent
 from deepline.ports.errors import MalformedDocument
 from deepline.ports.wire import fields
 
@@ -34,6 +35,7 @@ def launch_to_json(launch: Launch) -> dict[str, Json]:
         "schedulerSchema": launch.scheduler_schema,
         "ceilingMs": None if launch.ceiling is None else length_ms(launch.ceiling),
         "runtimeTestFaultHeader": launch.test_fault_header,
+        "traceParent": launch.trace_parent,
         "retryOf": launch.retry_of,
         "submittedBy": launch.submitted_by,
         "submittedAtMs": None if launch.submitted_at is None else to_ms(launch.submitted_at),
@@ -68,6 +70,7 @@ def launch_from_json(value: object, path: str = "") -> Launch:
         table_namespaces=_table_namespaces(document, path),
         secret_names=fields.texts(document, "secretNames", path),
         test_fault_header=fields.optional_text(document, "runtimeTestFaultHeader", path),
+        trace_parent=read_trace_parent(fields.optional_text(document, "traceParent", path)),
         retry_of=None if retry_of is None else RunId(retry_of),
         submitted_by=fields.optional_text(document, "submittedBy", path),
         submitted_at=fields.optional_instant(document, "submittedAtMs", path),

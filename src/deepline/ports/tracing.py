@@ -1,0 +1,50 @@
+"""Spans of a run's trace; what is traced, and whether at all, is the adapter's matter (C62).
+
+A place in a trace is passed on as W3C `traceparent` text, through the launch from one process to
+the next, never through ambient state.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from typing import Protocol, TypeAlias
+
+Attributes: TypeAlias = Mapping[str, str | int]
+
+
+class Tracing(Protocol):
+    """Synchronous and never failing, as telemetry is; attributes hold no secret."""
+
+    def span(
+        self, name: str, *, parent: str | None, attributes: Attributes
+    ) -> AbstractContextManager[str | None]:
+        """A span for the length of a block. Yields the parent for what happens within.
+
+        An error that leaves the block is noted by its type and passed on.
+        """
+        ...
+
+    def record(
+        self, name: str, *, parent: str | None, began_at: datetime, attributes: Attributes
+    ) -> None:
+        """Record a span of something that began elsewhere and has just ended."""
+        ...
+
+
+class NoTracing:
+    """Records nothing and passes every parent on, so that others' traces go through."""
+
+    @contextmanager
+    def span(
+        self, name: str, *, parent: str | None, attributes: Attributes
+    ) -> Iterator[str | None]:
+        """Pass the parent on."""
+        yield parent
+
+    def record(
+        self, name: str, *, parent: str | None, began_at: datetime, attributes: Attributes
+    ) -> None:
+        """Record nothing."""
+
+
+NO_TRACING = NoTracing()
