@@ -3,7 +3,8 @@
 import pytest
 
 from deepline.adapters.telemetry import Redactor
-from deepline.adapters.telemetry.redaction import MASK, TEXT_MAX
+from deepline.adapters.telemetry.redaction import TEXT_MAX
+from deepline.core.secret_shapes import MASK
 
 JWT = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJydW4ifQ.c2lnbmF0dXJl"
 
