@@ -4,8 +4,8 @@ A place in a trace is passed on as W3C `traceparent` text, through the launch fr
 the next, never through ambient state.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
@@ -34,12 +34,11 @@ class Tracing(Protocol):
 class NoTracing:
     """Records nothing and passes every parent on, so that others' traces go through."""
 
-    @contextmanager
     def span(
         self, name: str, *, parent: str | None, attributes: Attributes
-    ) -> Iterator[str | None]:
+    ) -> AbstractContextManager[str | None]:
         """Pass the parent on."""
-        yield parent
+        return nullcontext(parent)
 
     def record(
         self, name: str, *, parent: str | None, began_at: datetime, attributes: Attributes
