@@ -64,7 +64,7 @@ async def driven(
 
 async def test_names_and_their_ends(emulator: DaytonaEmulator) -> None:
     """A name is taken until its delete is accepted, and then free before the sandbox is gone."""
-    emulator.behave(destroy_delay_s=0.3)
+    emulator.behave(destroy_delay_s=3_600)
 
     async def drive(daytona: AsyncDaytona, sandbox: AsyncSandbox) -> None:
         with pytest.raises(DaytonaConflictError):
@@ -76,6 +76,7 @@ async def test_names_and_their_ends(emulator: DaytonaEmulator) -> None:
         await daytona.create(CreateSandboxFromSnapshotParams(name="one"), timeout=0)
         with pytest.raises(DaytonaConflictError):
             await sandbox.delete(0)
+        emulator.behave(destroy_delay_s=0)
         while True:
             try:
                 await daytona.get(sandbox.id)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import uuid
 import zipfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import trio
@@ -24,7 +24,7 @@ from deepline.testing.emulators.marked_processes import kill_marked
 
 ALIEN_KEY = "alien-key"
 ALIEN_ORGANISATION = "alien-organisation"
-PATIENCE_S = 15.0
+PATIENCE_S = 40.0
 WRITES_RESULT = """
 import json
 with open("result.json", "w") as file:
@@ -111,6 +111,14 @@ async def until(condition: Callable[[], bool]) -> bool:
             return False
         await trio.sleep(0.02)
     return True
+
+
+async def cut_short(work: Callable[[], Awaitable[object]], when: Callable[[], bool]) -> None:
+    """Do something and cancel it at a moment."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+        assert await until(when)
+        nursery.cancel_scope.cancel()
 
 
 @contextlib.asynccontextmanager

@@ -1,6 +1,7 @@
 """Creates whose answers are lost, late, refused or contradicted (C46, C53, F66, F67, F68, F75)."""
 
 from datetime import timedelta
+from functools import partial
 
 import attrs
 import pytest
@@ -21,6 +22,7 @@ from deepline.testing.emulators.daytona import State
 from deepline.testing.refusals import refused
 from tests.adapters.daytona.emulation import (
     ALIEN_KEY,
+    cut_short,
     operation,
     program,
     seen,
@@ -63,10 +65,9 @@ async def test_a_cancelled_create_is_found_by_its_name(
     wanted = operation()
     emulator.fault(FaultRule(calls=CREATE, after_effect=True, hangs=True))
 
-    with trio.move_on_after(0.3) as scope:
-        await provider.create(wanted, Resources())
+    create = partial(provider.create, wanted, Resources())
+    await cut_short(create, lambda: made(emulator, wanted) == 1)
 
-    assert scope.cancelled_caught
     found = await provider.find(wanted)
     assert found is not None
     assert made(emulator, wanted) == 1
@@ -202,20 +203,20 @@ async def test_a_sandbox_outlives_its_silence_but_not_its_limit(
 ) -> None:
     """F67, F68: no idle stop touches a quiet play, and its life ends though nobody ends it.
 
-    A minute has 20 ms here: the idle stop would come after 300 ms, the limit after 1.2 s.
+    A minute has 10 ms here: the idle stop would come after 150 ms, the limit after 144 s.
     """
-    emulator.behave(minute_s=0.02)
-    wanted = operation()
-    sandbox = await provider.create(wanted, Resources(wall=timedelta(minutes=60)))
+    sandbox = await provider.create(operation(), Resources(wall=timedelta(days=10)))
     await provider.start(sandbox, program("import time; time.sleep(3600)"))
     (found,) = emulator.sandboxes()
 
-    await trio.sleep(0.5)
+    emulator.behave(minute_s=0.01)
+    await trio.sleep(0.3)
     assert emulator.processes(found.id) > 0
+    emulator.behave(minute_s=0.00001)
     assert await until(lambda: not emulator.sandboxes())
 
     assert emulator.processes(found.id) == 0
-    assert (found.auto_stop_minutes, found.ttl_minutes) == (0, 60)
+    assert (found.auto_stop_minutes, found.ttl_minutes) == (0, 14_400)
     assert found.auto_delete_minutes == -1
 
 
@@ -330,8 +331,10 @@ async def test_a_runner_lives_on_without_its_worker(
     emulator: DaytonaEmulator, provider: SandboxProvider
 ) -> None:
     """The provider that started it is closed; another one, of another process, finds it running."""
+    waits = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)"
     async with opened_daytona(settings(emulator)) as first:
-        sandbox = await started(first, "import time; time.sleep(0.3)")
+        sandbox = await started(first, waits)
 
     assert (await provider.inspect(sandbox, command_id=None)).stage is Stage.COMMAND_RUNNING
+    (emulator.home(sandbox.sandbox_id) / ".deepline" / "work" / "go").touch()
     assert (await seen(provider, sandbox)).exit_code == 0

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from functools import partial
 
 import attrs
 import pytest
@@ -19,6 +20,7 @@ from deepline.testing.emulators.daytona import State
 from tests.adapters.daytona.emulation import (
     PATIENCE_S,
     WRITES_RESULT,
+    cut_short,
     opened_sdk,
     operation,
     seen,
@@ -90,13 +92,9 @@ async def test_a_look_that_hangs_is_cancelled(
     """The caller's limit ends a look at once, and the provider serves on."""
     sandbox = await provider.create(operation(), Resources())
     emulator.fault(FaultRule(calls=EXECUTE, hangs=True))
-    begun = trio.current_time()
 
-    with trio.move_on_after(0.3) as scope:
-        await provider.inspect(sandbox, command_id="runner")
+    await cut_short(partial(stage_of, provider, sandbox), lambda: emulator.faults_left() == 0)
 
-    assert scope.cancelled_caught
-    assert trio.current_time() - begun < 3
     assert await stage_of(provider, sandbox) is Stage.NOT_STARTED
 
 
@@ -220,10 +218,11 @@ async def test_out_of_memory_until_the_state_says_so(
 ) -> None:
     """Usually the state tells in the end, which ends the doubt earlier."""
     sandbox = await provider.create(operation(), Resources())
-    emulator.behave(settle_s=0.3)
+    emulator.behave(settle_s=3_600)
     emulator.run_out_of_memory(sandbox.sandbox_id)
 
     assert await stage_of(provider, sandbox) is Stage.UNKNOWN
+    emulator.behave(settle_s=0)
     assert (await seen(provider, sandbox, Stage.SANDBOX_FAILED)).stage is Stage.SANDBOX_FAILED
 
 

@@ -17,11 +17,11 @@ from deepline.adapters.daytona.facts import (
 )
 from deepline.adapters.daytona.failures import DaytonaFailure, Trouble
 from deepline.adapters.daytona.sdk import DaytonaSdk, Toolbox
-from deepline.adapters.daytona.starting import home_below
+from deepline.adapters.daytona.starting import HOME
 from deepline.adapters.daytona.supervision.files import PROGRAM, RESULT, WORK
 from deepline.core.model.result import RunnerTerminal
 from deepline.core.model.sandbox import Inspection, Stage
-from deepline.ports.errors import MalformedDocument, Refused
+from deepline.ports.errors import MalformedDocument
 from deepline.ports.wire import parse_json, terminal_from_json
 
 RESULT_BYTES_MAX = 32 << 20
@@ -65,17 +65,16 @@ class Inspector:
 
     async def _asked(self, sandbox_id: str, toolbox: Toolbox, facts: SandboxFacts) -> SandboxFacts:
         try:
-            home = home_below(await toolbox.work_directory())
-            runner = await self._runner(toolbox, home)
-        except (DaytonaFailure, Refused) as failure:
+            runner = await self._runner(toolbox)
+        except DaytonaFailure as failure:
             return attrs.evolve(facts, runner=self._unreachable(sandbox_id, failure))
         self.silence.forget(sandbox_id)
-        return attrs.evolve(facts, runner=runner, result=await self._result(toolbox, home, runner))
+        return attrs.evolve(facts, runner=runner, result=await self._result(toolbox, runner))
 
-    async def _runner(self, toolbox: Toolbox, home: str) -> RunnerFact:
+    async def _runner(self, toolbox: Toolbox) -> RunnerFact:
         """Ask the supervisor's files."""
         code, said = await toolbox.execute(
-            f"python3 -I -S '{home}/{PROGRAM}' look '{home}'", patience_s=_PATIENCE_S
+            f"python3 -I -S {HOME}/{PROGRAM} look {HOME}", patience_s=_PATIENCE_S
         )
         if code == _NO_SUCH_FILE:
             return RunnerFact(life=Life.NOT_STARTED)
@@ -84,9 +83,7 @@ class Inspector:
             raise DaytonaFailure(Trouble.MALFORMED, f"looking at the runner ended with {code}")
         return fact
 
-    async def _result(
-        self, toolbox: Toolbox, home: str, runner: RunnerFact
-    ) -> RunnerTerminal | None:
+    async def _result(self, toolbox: Toolbox, runner: RunnerFact) -> RunnerTerminal | None:
         """The result that was left, if there is one that could be settled (F03, F12).
 
         A play may have tampered with it. What cannot be read now is read at the next look.
@@ -94,7 +91,7 @@ class Inspector:
         if runner.result_bytes is None or runner.result_bytes > RESULT_BYTES_MAX:
             return None
         try:
-            text = await toolbox.download(f"{home}/{WORK}/{RESULT}")
+            text = await toolbox.download(f"{HOME}/{WORK}/{RESULT}")
             return terminal_from_json(parse_json(text, RESULT_BYTES_MAX))
         except (DaytonaFailure, MalformedDocument):
             return None

@@ -45,15 +45,14 @@ class SeenSandbox:
 
 
 class Toolbox:
-    """What can be done in one started sandbox, through its daemon. Paths are the sandbox's."""
+    """What can be done in one started sandbox, through its daemon.
+
+    Relative paths and commands begin in the sandbox's working directory.
+    """
 
     def __init__(self, bridge: AsyncioBridge, sandbox: AsyncSandbox) -> None:
         self._bridge = bridge
         self._sandbox = sandbox
-
-    async def work_directory(self) -> str:
-        """Where relative paths begin."""
-        return await _call(self._bridge, self._sandbox.get_work_dir)
 
     async def upload(self, files: Mapping[str, bytes]) -> None:
         """Write files, making their directories."""

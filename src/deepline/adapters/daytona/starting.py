@@ -22,6 +22,7 @@ from deepline.ports.errors import OutcomeUnknown, Refused
 from deepline.ports.sandbox_provider import RunnerStart, StartedRunner
 
 HOME = ".deepline"
+"""Our directory in the sandbox, below its working directory, where all relative paths begin."""
 STARTED = StartedRunner(session_id="supervisor", command_id="runner")
 _SUPERVISION = "deepline.adapters.daytona.supervision"
 _PATIENCE_S = 60
@@ -30,10 +31,9 @@ _PATIENCE_S = 60
 async def start_runner(toolbox: Toolbox, runner: RunnerStart) -> StartedRunner:
     """Upload and start. Raises `OutcomeUnknown`, `Unavailable`, `SandboxCapacity`, `Refused`."""
     try:
-        home = home_below(await toolbox.work_directory())
-        stage = f"{home}/stage-{uuid.uuid4().hex}"
+        stage = f"{HOME}/stage-{uuid.uuid4().hex}"
         await toolbox.upload(_files(stage, runner))
-        command = f"python3 -I -S '{stage}/{PROGRAM}' start '{home}' '{stage}'"
+        command = f"python3 -I -S {stage}/{PROGRAM} start {HOME} {stage}"
         code, said = await toolbox.execute(command, patience_s=_PATIENCE_S)
     except DaytonaFailure as failure:
         if failure.trouble in {Trouble.NOT_FOUND, Trouble.REJECTED}:
@@ -41,13 +41,6 @@ async def start_runner(toolbox: Toolbox, runner: RunnerStart) -> StartedRunner:
             raise OutcomeUnknown(str(failure)) from failure
         raise problem_of_changing(failure) from failure
     return _judged(code, " ".join(said.split())[:DETAIL_MAX])
-
-
-def home_below(work_directory: str) -> str:
-    """Our directory in the sandbox. Raises `Refused` where it could not stand in a command."""
-    if not work_directory.startswith("/") or "'" in work_directory or '"' in work_directory:
-        raise Refused("work_directory", "the sandbox's working directory has an unusable name")
-    return f"{work_directory.rstrip('/')}/{HOME}"
 
 
 def _judged(code: int, said: str) -> StartedRunner:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import trio
 
-_START_S = 20.0
+_START_S = 60.0
 _LEAVE_S = 5.0
 _LINE_MAX = 1_000
 

@@ -13,9 +13,9 @@ def main(arguments: Sequence[str]) -> int:
     """Do one of the two; anything else is a mistake of the caller."""
     match arguments:
         case ["start", home, stage]:
-            sys.stdout.write(start(Path(home), Path(stage)) + "\n")
+            sys.stdout.write(start(Path(home).resolve(), Path(stage).resolve()) + "\n")
         case ["look", home]:
-            sys.stdout.write(json.dumps(look(Path(home))) + "\n")
+            sys.stdout.write(json.dumps(look(Path(home).resolve())) + "\n")
         case _:
             return 64
     return 0

@@ -18,7 +18,7 @@ from deepline.testing.emulators.process import emulator_process
 
 KEY = "emulated-key"
 ORGANISATION = "emulated-organisation"
-_PATIENCE_S = 10.0
+_PATIENCE_S = 30.0
 
 
 @attrs.frozen

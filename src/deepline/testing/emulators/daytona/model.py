@@ -64,7 +64,7 @@ class SandboxRecord:
     destroyed_at: float | None = None
     stopped_at: float | None = None
     error_reason: str | None = None
-    deaf_until: float | None = None
+    deaf_at: float | None = None
 
     @property
     def hidden(self) -> bool:

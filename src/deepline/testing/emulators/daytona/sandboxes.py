@@ -132,7 +132,7 @@ class Sandboxes:
         """Kill all that runs, the daemon too; the state tells only when it has settled."""
         with self._lock:
             record = self._records[sandbox_id]
-            record.deaf_until = time.time() + self.temper.settle_s
+            record.deaf_at = time.time()
             self._kill(record)
             self._keep(record)
 
@@ -156,7 +156,8 @@ class Sandboxes:
         minute_s = self.temper.minute_s
         if record.state is State.CREATING and now >= record.created_at + self.temper.create_delay_s:
             record.state = State.STARTED
-        if record.state is State.STARTED and record.deaf_until and now >= record.deaf_until:
+        deaf_at = record.deaf_at
+        if record.state is State.STARTED and deaf_at and now >= deaf_at + self.temper.settle_s:
             record.state, record.error_reason = State.ERROR, "the sandbox ran out of memory"
         idle_s = record.auto_stop_minutes * minute_s
         if record.state is State.STARTED and idle_s and now >= record.active_at + idle_s:

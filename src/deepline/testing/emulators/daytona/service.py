@@ -66,7 +66,7 @@ class Service:
             raise Problem(404, problem.message, PROXY) from problem
         if record.state is not State.STARTED:
             raise Problem(400, "bad request: sandbox is not running", PROXY)
-        if record.deaf_until is not None:
+        if record.deaf_at is not None:
             raise Problem(502, "")
         self.sandboxes.touch(record)
         return record
