@@ -71,7 +71,8 @@ class DaytonaFailure(PortError):
         source: str | None = None,
         retry_after: timedelta | None = None,
     ) -> None:
-        super().__init__(f"Daytona: {trouble.value}: {detail}" if detail else trouble.value)
+        answered = "" if status is None else f" (HTTP {status})"
+        super().__init__(f"Daytona: {trouble.value}{answered}: {detail}".removesuffix(": "))
         self.trouble = trouble
         self.detail = detail
         self.status = status

@@ -23,9 +23,11 @@ from deepline.adapters.daytona.failures import (
 )
 from deepline.adapters.daytona.identity import Identity
 from deepline.adapters.daytona.inspection import Inspector
+from deepline.adapters.daytona.remains import read_remains
 from deepline.adapters.daytona.sdk import DaytonaSdk, SeenSandbox
 from deepline.adapters.daytona.settings import DaytonaSettings
 from deepline.adapters.daytona.starting import start_runner
+from deepline.core.crash_diagnostics import Remains
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef, Stage
 from deepline.ports.cleanup import Acceptance
 from deepline.ports.errors import OutcomeUnknown, PortError, Refused
@@ -117,6 +119,10 @@ class DaytonaProvider:
             return Inspection(stage=Stage.WRONG_ROUTING_DOMAIN, detail=refusal.detail)
         except PortError as failure:
             return Inspection(stage=Stage.SANDBOX_LOOKUP_FAILED, detail=str(failure))
+
+    async def remains(self, sandbox: SandboxRef) -> Remains | None:
+        await self._ours(sandbox)
+        return await read_remains(self._sdk, self._inspector, sandbox.sandbox_id)
 
     async def delete(self, sandbox: SandboxRef, acceptance: Acceptance | None) -> DeleteOutcome:
         if sandbox.routing_domain is None:

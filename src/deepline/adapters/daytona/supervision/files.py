@@ -4,7 +4,7 @@
 HOME/lock           held by a living supervisor
      pid.json       a start happened; stays for ever
      exit.json      how the runner ended
-     stdout.log     what it said, and stderr.log; the first part of it
+     stdout.log     what it said, and stderr.log; the first and the last part of it
      supervisor.pyz this program
      work/          the runner's directory; it leaves result.json there
      stage-…/       a start on its way in

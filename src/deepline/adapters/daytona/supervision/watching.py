@@ -11,28 +11,40 @@ from pathlib import Path
 
 from deepline.adapters.daytona.supervision.files import WORK
 
-OUTPUT_MAX = 1 << 20
-LEFT_OUT = b"\n[deepline: what follows was left out]\n"
+HEAD_MAX = 1 << 20
+TAIL_MAX = 64 << 10
+LEFT_OUT = b"\n[deepline: some of it was left out]\n"
 _WAKE_S = 0.2
 OOM_SCORE = "600"
 """When the sandbox runs out of memory the play goes, before its supervisor and the daemon."""
 
 
 class _Output:
-    """The first part of a stream, in a file."""
+    """The first and the last part of a stream, in a file; a full disk loses it, not the run."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._room = OUTPUT_MAX
+        self._room = HEAD_MAX
+        self._tail = bytearray()
+        self._left_out = False
 
     def write(self, chunk: bytes) -> None:
-        """Keep what there is room for. A full disk loses output, never the run."""
+        """Keep what there is room for, and of the rest the end."""
+        self._append(chunk[: self._room])
+        self._tail += chunk[self._room :]
+        self._room = max(0, self._room - len(chunk))
+        if len(self._tail) > TAIL_MAX:
+            del self._tail[:-TAIL_MAX]
+            self._left_out = True
+
+    def close(self) -> None:
+        """Write the end after a line that says whether something is missing."""
+        self._append((LEFT_OUT if self._left_out else b"") + bytes(self._tail))
+        os.close(self._file)
+
+    def _append(self, chunk: bytes) -> None:
         with contextlib.suppress(OSError):
-            if self._room > 0:
-                os.write(self._file, chunk[: self._room])
-                if len(chunk) > self._room:
-                    os.write(self._file, LEFT_OUT)
-        self._room -= len(chunk)
+            os.write(self._file, chunk)
 
 
 def watch(home: Path, request: Mapping[str, object]) -> dict[str, object]:
@@ -63,11 +75,13 @@ def watch(home: Path, request: Mapping[str, object]) -> dict[str, object]:
 
 def _keep_output(home: Path, runner: "subprocess.Popen[bytes]") -> None:
     """Take what the runner says until it is gone; what outlives it may hold the pipes open."""
-    with selectors.DefaultSelector() as selector:
+    with contextlib.ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
         for stream, name in ((runner.stdout, "stdout.log"), (runner.stderr, "stderr.log")):
             assert stream is not None
             os.set_blocking(stream.fileno(), False)
-            selector.register(stream, selectors.EVENT_READ, _Output(home / name))
+            output = stack.enter_context(contextlib.closing(_Output(home / name)))
+            selector.register(stream, selectors.EVENT_READ, output)
         while selector.get_map():
             gone = runner.poll() is not None
             ready = selector.select(0 if gone else _WAKE_S)
