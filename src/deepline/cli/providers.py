@@ -129,6 +129,21 @@ async def opened_providers(role: ProvidingRole) -> AsyncIterator[Mapping[str, Sa
         }
 
 
+async def count_sandboxes(role: ProvidingRole, run_id: str) -> int:
+    """How many sandboxes of the run the role's providers list. Raises the errors of providers."""
+    found = 0
+    async with opened_providers(role) as providers:
+        for provider in providers.values():
+            after: str | None = None
+            while True:
+                page = await provider.owned(after)
+                found += sum(one.run_id == run_id for one in page.sandboxes)
+                after = page.after
+                if after is None:
+                    break
+    return found
+
+
 def machine_identity(home: Path) -> str:
     """Who this machine is among those of its deployment; kept with its sandboxes.
 

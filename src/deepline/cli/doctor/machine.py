@@ -7,20 +7,25 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import attrs
 import trio
 
+from deepline.adapters.daytona import DaytonaSettings
 from deepline.adapters.local import Isolation, Level, LocalProvider
 from deepline.cli.doctor.findings import Finding, advice, bounded, broken, ok, skipped
 from deepline.cli.failures import CommandFailed
 from deepline.cli.home import Home
-from deepline.cli.providers import PROVIDERS, not_installed
+from deepline.cli.providers import PROVIDERS, not_installed, opened_providers
 from deepline.cli.settings.controller import read_controller
+from deepline.cli.settings.daytona import read_daytona
 from deepline.cli.settings.gateway import read_gateway
+from deepline.cli.settings.parts import ProcessSettings, read_process
 from deepline.cli.settings.reading import Reader, SettingsRefused
 from deepline.cli.settings.worker import read_worker
 from deepline.core import environment, placement
 
 ROOM_MIN_BYTES = 1 << 30
+_CREDENTIALS = "set the credentials of the provider; docs/operations/settings.md names them"
 _ISOLATE = "install bubblewrap and allow user namespaces to keep plays apart from this machine"
 
 
@@ -82,18 +87,48 @@ async def provider_findings(values: Mapping[str, str]) -> Sequence[Finding]:
             )
         ]
     if providers != ("local",):
-        return [_vendor(name) for name in providers]
+        return [one for name in providers for one in await _vendor(name, values)]
     asked = Reader(values).choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER)
     looked = await bounded("isolation", lambda: _isolation(asked), _ISOLATE)
     return [ok("provider", "plays run as processes of this machine"), *looked]
 
 
-def _vendor(name: str) -> Finding:
-    """Whether a vendor's provider can be loaded; its service is not asked, since that costs."""
+@attrs.frozen(kw_only=True)
+class _Looking:
+    """A role that only looks whether one provider answers."""
+
+    providers: Sequence[str]
+    process: ProcessSettings
+    sandboxes: Path
+    isolation: Isolation
+    daytona: DaytonaSettings
+
+
+async def _vendor(name: str, values: Mapping[str, str]) -> Sequence[Finding]:
+    """Whether a vendor's client is installed, and its service knows our credentials."""
     missing = not_installed(name)
     if missing is not None:
-        return broken("provider", missing, "run that, or choose another backend")
-    return ok("provider", f"plays run in sandboxes of {name}, whose client is installed")
+        return [broken("provider", missing, "run that, or choose another backend")]
+    reader = Reader(values)
+    process = read_process(reader)
+    looking = _Looking(
+        providers=(name,),
+        process=process,
+        sandboxes=process.home / "sandboxes",
+        isolation=Isolation.PREFER,
+        daytona=read_daytona(reader),
+    )
+    return await bounded("provider", lambda: _listing(name, looking), _CREDENTIALS)
+
+
+async def _listing(name: str, looking: _Looking) -> Sequence[Finding]:
+    async with opened_providers(looking) as providers:
+        if name not in providers:
+            return [broken("provider", f"there are no credentials for {name}", _CREDENTIALS)]
+        page = await providers[name].owned()
+    more = " or more" if page.after else ""
+    count = len(page.sandboxes)
+    return [ok("provider", f"{name} answers; sandboxes of ours there: {count}{more}")]
 
 
 async def _isolation(asked: Isolation) -> Sequence[Finding]:

@@ -32,8 +32,10 @@ from deepline.cli.people.reports import Report
 from deepline.cli.people.submitting import Order
 from deepline.cli.people.watching import Watch
 from deepline.cli.people.worker_process import last_line, worker_process
-from deepline.cli.provider_choice import Emulator, Provided, ProviderName, provided
+from deepline.cli.provider_choice import CHOICES, Emulator, Provided, ProviderName, provided
+from deepline.cli.providers import count_sandboxes
 from deepline.cli.settings.parts import masked
+from deepline.cli.settings.worker import read_worker
 from deepline.core.model.json_value import JsonObject
 from deepline.core.model.run import RunStatus
 from deepline.runtime.stop import Stop
@@ -123,13 +125,17 @@ class Demo:
         persistence = Persistence(find=lambda: address, report=half_way)
         watch = Watch(run_id=self.order.run_id, persistence=persistence, report=half_way)
         async with AsyncExitStack() as workers:
+            variables = with_local_defaults(values) | dict(ready.variables)
             async with trio.open_nursery() as nursery:
-                variables = with_local_defaults(values) | dict(ready.variables)
                 nursery.start_soon(self._replace_worker, variables, half_way, workers)
                 run = await watch.until_ended()
                 nursery.cancel_scope.cancel(reason="the run has ended")
             async with ApiClient(address) as client:
-                return await self._collect(client, run, emulator)
+                evidence = await self._collect(client, run, emulator)
+            if not CHOICES[self.provider].remote:
+                return evidence
+            left = await count_sandboxes(read_worker(variables), self.order.run_id)
+            return attrs.evolve(evidence, sandboxes=left)
 
     async def _submit(self, address: ApiAddress) -> None:
         async with ApiClient(address) as client:
