@@ -57,6 +57,9 @@ async def test_a_healthy_deployment_is_silent(autojump_clock: Clock) -> None:
 
     assert recording.scrapes[-1].total("deepline_run_terminals_total", status="completed") == 75
     assert fired(recording) == set()
+    labels = {value for one in recording.scrapes[-1].samples for value in one.labels.values()}
+    assert not [value for value in labels if value.startswith("run-")]
+    assert len(recording.scrapes[-1].samples) - len(recording.scrapes[5].samples) < 20
 
 
 async def test_hung_plays_fire(autojump_clock: Clock) -> None:
