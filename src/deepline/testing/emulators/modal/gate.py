@@ -1,0 +1,90 @@
+"""Where something goes wrong with a call to the emulator, by rule."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from typing import Any
+
+from grpclib import GRPCError, Status
+from grpclib.server import Stream
+from modal_proto import api_pb2
+
+from deepline.testing.emulators.faults import FaultBook, FaultRule
+from deepline.testing.emulators.modal.service import Handler
+
+HANG_S = 3_600.0
+RETRY_AFTER = "retry-after"
+
+
+class FaultGate:
+    """Counts every call and has the first rule that fits spoil it.
+
+    Of a rule, `calls` names gRPC methods, `status` is a gRPC status code, and the header
+    `retry-after` becomes the vendor's own advice of when to come again, in seconds. `calls` counts
+    what came, `cancelled` what the caller took back while it hung.
+    """
+
+    def __init__(self, book: FaultBook) -> None:
+        self.book = book
+        self.calls: Counter[str] = Counter()
+        self.cancelled: Counter[str] = Counter()
+
+    async def __call__(self, name: str, stream: Stream[Any, Any], handler: Handler) -> None:
+        """Run the handler, or have something go wrong before, after or instead of it."""
+        self.calls[name] += 1
+        rule = self.book.take(name)
+        if rule is None:
+            await handler(stream)
+            return
+        await asyncio.sleep(rule.delay_s)
+        if not (rule.hangs or rule.lost or rule.status is not None):
+            await handler(stream)
+            return
+        if rule.after_effect:
+            await handler(_Mute(stream))
+        if rule.hangs:
+            await self._hang(name)
+        elif rule.lost:
+            _cut(stream)
+        else:
+            raise _error(rule)
+
+    async def _hang(self, name: str) -> None:
+        try:
+            await asyncio.sleep(HANG_S)
+        except asyncio.CancelledError:
+            self.cancelled[name] += 1
+            raise
+
+
+class _Mute(Stream[Any, Any]):
+    """A stream that hears its caller and answers nothing."""
+
+    def __init__(self, stream: Stream[Any, Any]) -> None:
+        # The base is left bare on purpose: everything there is to do is handed on.
+        self._heard = stream
+        self.metadata = stream.metadata
+
+    async def recv_message(self) -> Any:
+        """What the caller sent."""
+        return await self._heard.recv_message()
+
+    async def send_message(self, message: Any) -> None:
+        """Say nothing."""
+
+    async def __anext__(self) -> Any:
+        return await self._heard.__anext__()
+
+
+def _error(rule: FaultRule) -> GRPCError:
+    details = None
+    if RETRY_AFTER in rule.headers:
+        seconds = float(rule.headers[RETRY_AFTER])
+        details = [api_pb2.RPCRetryPolicy(retry_after_secs=seconds)]
+    return GRPCError(Status(rule.status), rule.message, details)
+
+
+def _cut(stream: Stream[Any, Any]) -> None:
+    """Tear the connection; the library has no public word for it."""
+    with contextlib.suppress(AttributeError):
+        stream._stream._transport.abort()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
