@@ -7,6 +7,7 @@ not found.
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 
 from google.protobuf.empty_pb2 import Empty
@@ -49,6 +50,7 @@ class ControlPlane:
         self._sandboxes = sandboxes
         self._router_url = router_url
         self._not_found_until: dict[tuple[str, str], float] = {}
+        self._creating: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def handlers(self) -> dict[str, Handler]:
         """The calls that are emulated, by their names."""
@@ -141,11 +143,8 @@ class ControlPlane:
         """Start a sandbox, unless one of its name runs in the app."""
         workspace = self._accounts.workspace_of(metadata)
         asked = request.definition
-        if asked.name and self._alive(request.app_id, asked.name):
-            raise GRPCError(Status.ALREADY_EXISTS, f"Sandbox '{asked.name}' already exists")
         sandbox = described(
             workspace=workspace,
-            environment="",
             app_id=request.app_id,
             name=asked.name,
             tags={tag.tag_name: tag.tag_value for tag in request.tags},
@@ -156,16 +155,22 @@ class ControlPlane:
             environment=environment_of(request.secret_sources),
             directory=asked.workdir or "/",
         )
-        try:
-            await asyncio.to_thread(self._sandboxes.create, sandbox, program)
-        except SandboxNotStarted as failure:
-            raise GRPCError(Status.INVALID_ARGUMENT, str(failure)) from failure
+        async with self._creating[request.app_id, asked.name or sandbox.sandbox_id]:
+            await self._create(sandbox, program)
         return api_pb2.SandboxCreateV2Response(
             sandbox_id=sandbox.sandbox_id,
             task_id=sandbox.task_id,
             metadata=self._metadata_of(sandbox),
             command_router_access=self._access(sandbox),
         )
+
+    async def _create(self, sandbox: Sandbox, program: Program) -> None:
+        if sandbox.name and self._alive(sandbox.app_id, sandbox.name):
+            raise GRPCError(Status.ALREADY_EXISTS, f"Sandbox '{sandbox.name}' already exists")
+        try:
+            await asyncio.to_thread(self._sandboxes.create, sandbox, program)
+        except SandboxNotStarted as failure:
+            raise GRPCError(Status.INVALID_ARGUMENT, str(failure)) from failure
 
     async def wait(
         self, request: api_pb2.SandboxWaitRequest, metadata: Metadata

@@ -42,7 +42,6 @@ class Sandbox:
     sandbox_id: str
     task_id: str
     workspace: str
-    environment: str
     app_id: str
     name: str
     tags: Mapping[str, str]
@@ -168,7 +167,6 @@ class Sandboxes:
 def described(
     *,
     workspace: str,
-    environment: str,
     app_id: str,
     name: str,
     tags: Mapping[str, str],
@@ -180,7 +178,6 @@ def described(
         sandbox_id=f"sb-{uuid.uuid4().hex[:26]}",
         task_id=f"ta-{uuid.uuid4().hex[:20]}V",
         workspace=workspace,
-        environment=environment,
         app_id=app_id,
         name=name,
         tags=dict(tags),

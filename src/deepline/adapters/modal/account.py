@@ -1,0 +1,25 @@
+"""Which Modal account sandboxes belong to, and how they are made there (Q05)."""
+
+import attrs
+
+SERVER = "https://api.modal.com"
+
+
+def _hidden(_value: object) -> str:
+    return "***"
+
+
+@attrs.frozen(kw_only=True)
+class ModalAccount:
+    """A token, and where sandboxes go.
+
+    `app` holds the sandboxes of one deployment and of no other. `image` is a registry tag or the id
+    of a built image with Python in it; `None` takes the vendor's small Debian.
+    """
+
+    token_id: str
+    token_secret: str = attrs.field(repr=_hidden)
+    app: str = "deepline"
+    environment: str = "main"
+    image: str | None = None
+    server_url: str = SERVER

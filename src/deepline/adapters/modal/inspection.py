@@ -1,0 +1,159 @@
+"""What a look at a Modal sandbox says (C32, C40, Q30): sandbox, runner and result, kept apart."""
+
+import json
+from typing import Any
+
+import attrs
+import trio
+
+from deepline.adapters.modal.absences import Absences
+from deepline.adapters.modal.client import Opened
+from deepline.adapters.modal.failures import judge
+from deepline.adapters.modal.seen import (
+    Absent,
+    Alive,
+    Dead,
+    Unread,
+    last_words,
+    let_go,
+    look,
+    result_of,
+)
+from deepline.adapters.modal.session import Session
+from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.sandbox import Inspection, SandboxRef, Stage
+from deepline.ports.errors import PortError
+
+DIRECTORY = "/var/deepline"
+READ_S = 20.0
+"""How long one look may take; C40's own bound is behind it."""
+ENDED_BY_PROVIDER = {124: "its time was up", 137: "it was terminated or killed"}
+"""Codes that the provider makes up; a runner that ended with them looks the same (F70)."""
+
+
+@attrs.frozen(kw_only=True)
+class RunnerState:
+    """How far the entrypoint is, in its own words; `phase` is `None` before its first."""
+
+    phase: str | None
+    code: int | None = None
+    result: bool = False
+    copied: bool = False
+
+
+async def inspect(session: Session, absences: Absences, sandbox: SandboxRef) -> Inspection:
+    """Look once, within a bound. Never raises for what it finds or does not find."""
+    if sandbox.routing_domain is None:
+        return Inspection(stage=Stage.MISSING_ROUTING_DOMAIN)
+    with trio.move_on_after(READ_S):
+        try:
+            opened = await session.opened()
+            domain = await session.domain()
+        except PortError as failure:
+            return Inspection(stage=Stage.SANDBOX_LOOKUP_FAILED, detail=str(failure))
+        if sandbox.routing_domain != domain:
+            detail = f"it belongs to {sandbox.routing_domain}; this account is {domain}"
+            return Inspection(stage=Stage.WRONG_ROUTING_DOMAIN, detail=detail)
+        return await _inspect(session, opened, absences, sandbox.sandbox_id)
+    return Inspection(stage=Stage.SANDBOX_LOOKUP_FAILED, detail=f"no answer in {READ_S:.0f} s")
+
+
+async def _inspect(
+    session: Session, opened: Opened, absences: Absences, sandbox_id: str
+) -> Inspection:
+    seen = await look(session, opened, sandbox_id)
+    try:
+        match seen:
+            case Unread(failure=failure):
+                detail = f"{failure.code}: {failure.detail}"
+                return Inspection(stage=Stage.SANDBOX_LOOKUP_FAILED, detail=detail)
+            case Absent():
+                return _missing(absences, sandbox_id)
+            case Dead():
+                absences.found(sandbox_id)
+                return await _ended(session, seen)
+            case Alive():
+                absences.found(sandbox_id)
+                return await _running(session, opened, seen, sandbox_id)
+    finally:
+        await let_go(session, seen)  # noqa: ASYNC102 - shielded and bounded inside
+
+
+def _missing(absences: Absences, sandbox_id: str) -> Inspection:
+    if absences.missing(sandbox_id, trio.current_time()):
+        return Inspection(stage=Stage.SANDBOX_NOT_FOUND)
+    return Inspection(stage=Stage.UNKNOWN, detail="not found; believed when a later look agrees")
+
+
+async def _ended(session: Session, dead: Dead) -> Inspection:
+    said = await last_words(session, dead)
+    if said is not None:
+        return Inspection(stage=Stage.COMMAND_EXITED, exit_code=said.code, result=said.result)
+    why = ENDED_BY_PROVIDER.get(dead.code)
+    if why is not None:
+        return Inspection(stage=Stage.SANDBOX_STOPPED, detail=f"{why} ({dead.code})")
+    detail = f"the sandbox ended with code {dead.code}; its output cannot be read"
+    return Inspection(stage=Stage.COMMAND_EXITED, exit_code=dead.code, detail=detail)
+
+
+async def _running(session: Session, opened: Opened, alive: Alive, sandbox_id: str) -> Inspection:
+    try:
+        state = await state_of(session, alive.handle)
+        result = await _result(session, alive.handle) if state.result else None
+        if state.phase == "exited" and (state.copied or not state.result):
+            # Whoever looks once it has ended finds as much in its output.
+            await _write(session, alive.handle, "ack")
+    except Exception as error:  # noqa: BLE001 - the table judges every error
+        # A file that cannot be read says nothing about the sandbox, which may just have ended.
+        again = await look(session, opened, sandbox_id)
+        if isinstance(again, Dead):
+            return await _ended(session, again)
+        failure = judge(error)
+        return Inspection(stage=Stage.UNKNOWN, detail=f"{failure.code}: {failure.detail}")
+    return Inspection(stage=_stage(state), exit_code=state.code, result=result)
+
+
+def _stage(state: RunnerState) -> Stage:
+    match state.phase:
+        case None:
+            return Stage.SANDBOX_STARTING
+        case "waiting":
+            return Stage.NOT_STARTED
+        case "exited":
+            return Stage.COMMAND_EXITED
+        case _:
+            return Stage.COMMAND_RUNNING
+
+
+async def state_of(session: Session, handle: Any) -> RunnerState:
+    """How far the entrypoint of a running sandbox is. Raises the client's own errors."""
+    body = await _read(session, handle, "state.json")
+    if body is None:
+        return RunnerState(phase=None)
+    said = json.loads(body)
+    code = said.get("code")
+    return RunnerState(
+        phase=str(said["phase"]),
+        code=code if isinstance(code, int) else None,
+        result=bool(said.get("result")),
+        copied=bool(said.get("copied")),
+    )
+
+
+async def _result(session: Session, handle: Any) -> RunnerTerminal | None:
+    body = await _read(session, handle, "work/result.json")
+    return None if body is None else result_of(body)
+
+
+async def _write(session: Session, handle: Any, name: str) -> None:
+    await session.raw(lambda: handle.filesystem.write_bytes.aio(b"", f"{DIRECTORY}/{name}"))
+
+
+async def _read(session: Session, handle: Any, name: str) -> bytes | None:
+    try:
+        body = await session.raw(lambda: handle.filesystem.read_bytes.aio(f"{DIRECTORY}/{name}"))
+    except Exception as error:
+        if type(error).__name__ == "SandboxFilesystemNotFoundError":
+            return None
+        raise
+    return bytes(body)
