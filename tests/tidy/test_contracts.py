@@ -37,6 +37,7 @@ FORBIDDEN = [
     ("one-asyncio-bridge", "gateway", "trio_asyncio"),
     ("vendors-in-their-adapters", "testing", "daytona"),
     ("one-http-client", "gateway", "httpx"),
+    ("modal-at-its-edge", "adapters.local", "modal"),
     ("one-database-driver", "gateway", "psycopg"),
     ("light-import", "", "starlette"),
 ]
