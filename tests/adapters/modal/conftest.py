@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator, Iterator
 
+import attrs
 import pytest
 
-from deepline.testing.emulators.modal import Behaviour, ModalEmulator, modal_emulator
+from deepline.testing.emulators.modal import ModalEmulator, Temper, modal_emulator
 from tests.adapters.modal.scene import TOKENS, Scene, account, provider_of
 
 
@@ -19,7 +20,7 @@ def shared_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModalE
 def emulator(shared_emulator: ModalEmulator) -> ModalEmulator:
     """The emulator as it is when nothing is wrong."""
     shared_emulator.clear_faults()
-    shared_emulator.behave(Behaviour(terminate_delay_s=0.05))
+    shared_emulator.behave(**attrs.asdict(Temper(terminate_delay_s=0.05)))
     return shared_emulator
 
 

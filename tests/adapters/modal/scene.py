@@ -104,4 +104,4 @@ class Scene:
 
     def running(self, name: str) -> int:
         """How many sandboxes of that name run."""
-        return sum(1 for one in self.emulator.running() if one.name == name)
+        return sum(1 for one in self.emulator.sandboxes() if one.name == name)

@@ -8,10 +8,10 @@ import attrs
 import pytest
 import trio
 
-from deepline.core.model.sandbox import Operation, Resources
+from deepline.core.model.sandbox import Operation, Resources, SandboxRef
 from deepline.ports.errors import OutcomeUnknown, Refused, SandboxCapacity
 from deepline.testing.emulators.faults import FaultRule
-from deepline.testing.emulators.modal import Behaviour, ModalEmulator
+from deepline.testing.emulators.modal import ModalEmulator
 from deepline.testing.refusals import refused
 from tests.adapters.modal.scene import Scene, account, new_operation, provider_of
 
@@ -20,15 +20,17 @@ pytestmark = pytest.mark.processes
 CREATE = "SandboxCreateV2"
 
 
-def create(scene: Scene, operation: Operation, **more: object) -> Awaitable[object]:
+def create(
+    scene: Scene, operation: Operation, wall: timedelta | None = None
+) -> Awaitable[SandboxRef]:
     """Ask for the sandbox of an operation."""
-    return scene.provider.create(operation, attrs.evolve(Resources(), **more))
+    return scene.provider.create(operation, Resources(wall=wall))
 
 
 async def test_f66_f75_a_create_whose_answer_is_lost_is_found(scene: Scene) -> None:
     """Asking again, and looking, find the one sandbox that came of it (F66, F75)."""
     operation = new_operation()
-    scene.emulator.add_fault(FaultRule(calls=CREATE, after_effect=True, lost=True))
+    scene.emulator.fault(FaultRule(calls=CREATE, after_effect=True, lost=True))
 
     await refused(create(scene, operation), OutcomeUnknown)
 
@@ -39,9 +41,9 @@ async def test_f66_f75_a_create_whose_answer_is_lost_is_found(scene: Scene) -> N
 
 
 async def test_a_cancelled_create_is_found(scene: Scene) -> None:
-    """A worker that gave up, or died, in the middle of a create leaves nothing unseen (C48, C49)."""
+    """A worker that gave up, or died, in a create leaves nothing unseen (C48, C49)."""
     operation = new_operation()
-    scene.emulator.add_fault(FaultRule(calls=CREATE, after_effect=True, hangs=True))
+    scene.emulator.fault(FaultRule(calls=CREATE, after_effect=True, hangs=True))
     before = scene.emulator.cancelled(CREATE)
 
     with trio.move_on_after(0.5) as scope:
@@ -57,21 +59,21 @@ async def test_a_cancelled_create_is_found(scene: Scene) -> None:
 async def test_a_taken_name_that_is_not_found_is_no_answer(scene: Scene) -> None:
     """Neither name nor label is known yet: unknown, not absent, and found when they are (Q24)."""
     operation = new_operation()
-    scene.emulator.behave(Behaviour(negative_cache_s=60, list_lag_s=60))
+    scene.emulator.behave(negative_cache_s=60, list_lag_s=60)
     assert await scene.provider.find(operation) is None
     first = await create(scene, operation)
 
     await refused(create(scene, operation), OutcomeUnknown)
 
     assert scene.running(operation.name) == 1
-    scene.emulator.behave(Behaviour(negative_cache_s=60))
+    scene.emulator.behave(list_lag_s=0)
     assert await scene.provider.find(operation) == first
 
 
 async def test_a_slow_listing_does_not_hide_a_name(scene: Scene) -> None:
     """A listing that is behind is made up for by the name."""
     operation = new_operation()
-    scene.emulator.behave(Behaviour(list_lag_s=60))
+    scene.emulator.behave(list_lag_s=60)
 
     made = await create(scene, operation)
 
@@ -82,7 +84,7 @@ async def test_an_error_is_never_absence(scene: Scene) -> None:
     """A look-up that fails answers nothing (C49)."""
     operation = new_operation()
     for call in ("SandboxGetFromNameV2", "SandboxListV2"):
-        scene.emulator.add_fault(FaultRule(calls=call, status=14))
+        scene.emulator.fault(FaultRule(calls=call, status=14))
         with pytest.raises(Exception, match="modal_service"):
             await scene.provider.find(operation)
 
@@ -90,11 +92,9 @@ async def test_an_error_is_never_absence(scene: Scene) -> None:
 
 
 async def test_a_quota_says_when_to_come_again(scene: Scene) -> None:
-    """No room is one request, and a deferral with the server's own advice (F69, PROVIDERS 6, 21)."""
+    """No room is one request, and a deferral with the server's advice (F69, PROVIDERS 6, 21)."""
     before = scene.emulator.calls(CREATE)
-    scene.emulator.add_fault(
-        FaultRule(calls=CREATE, status=8, times=9, headers={"retry-after": "7"})
-    )
+    scene.emulator.fault(FaultRule(calls=CREATE, status=8, times=9, headers={"retry-after": "7"}))
 
     problem = await refused(create(scene, new_operation()), SandboxCapacity)
 
@@ -107,7 +107,7 @@ async def test_what_fails_is_not_repeated_by_the_client(scene: Scene, status: in
     """One create is one request: whether to ask again is not the vendor's to decide."""
     operation = new_operation()
     before = scene.emulator.calls(CREATE)
-    scene.emulator.add_fault(FaultRule(calls=CREATE, status=status))
+    scene.emulator.fault(FaultRule(calls=CREATE, status=status))
 
     await refused(create(scene, operation), OutcomeUnknown)
 
@@ -121,7 +121,7 @@ async def test_what_fails_is_not_repeated_by_the_client(scene: Scene, status: in
 )
 async def test_what_will_never_work_is_refused(scene: Scene, status: int, code: str) -> None:
     """A refusal ends the attempt at once and says why."""
-    scene.emulator.add_fault(FaultRule(calls=CREATE, status=status))
+    scene.emulator.fault(FaultRule(calls=CREATE, status=status))
 
     problem = await refused(create(scene, new_operation()), Refused)
 
@@ -168,7 +168,7 @@ async def test_f67_the_provider_itself_ends_what_nobody_ends(scene: Scene) -> No
     operation = new_operation()
     await create(scene, operation, wall=timedelta(seconds=0.9))
 
-    (made,) = [one for one in scene.emulator.sandboxes() if one.name == operation.name]
+    (made,) = [one for one in scene.emulator.sandboxes(alive=False) if one.name == operation.name]
     assert made.timeout_s == 1
     with trio.fail_after(5):
         while scene.running(operation.name):
@@ -180,7 +180,7 @@ async def test_a_sandbox_carries_whose_it_is(scene: Scene) -> None:
     operation = new_operation()
     await create(scene, operation)
 
-    (made,) = [one for one in scene.emulator.sandboxes() if one.name == operation.name]
+    (made,) = [one for one in scene.emulator.sandboxes(alive=False) if one.name == operation.name]
 
     assert {**made.tags, "deepline-at-ms": ""} == {
         "deepline-owner": "deepline",
@@ -208,13 +208,19 @@ async def test_what_modal_cannot_promise_is_refused(
     assert problem.code == code
 
 
-@pytest.mark.parametrize("changed", [{"name": "a name"}, {"token": "t" * 64}])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        pytest.param(attrs.evolve(new_operation(), name="a name"), id="name"),
+        pytest.param(attrs.evolve(new_operation(), token="t" * 64), id="token"),
+    ],
+)
 async def test_a_name_or_token_that_cannot_be_written_is_refused(
-    scene: Scene, changed: dict[str, str]
+    scene: Scene, operation: Operation
 ) -> None:
     """Nobody is asked to make a sandbox that we would not know again."""
     before = scene.emulator.calls(CREATE)
 
-    await refused(create(scene, attrs.evolve(new_operation(), **changed)), Refused)
+    await refused(create(scene, operation), Refused)
 
     assert scene.emulator.calls(CREATE) == before

@@ -17,7 +17,7 @@ from deepline.ports.sandbox_provider import (
     NotFoundUnproven,
 )
 from deepline.testing.emulators.faults import FaultRule
-from deepline.testing.emulators.modal import Behaviour, ModalEmulator
+from deepline.testing.emulators.modal import ModalEmulator
 from tests.adapters.modal.scene import Scene, account, provider_of
 
 pytestmark = pytest.mark.processes
@@ -39,12 +39,12 @@ async def test_wrong_org_is_not_asked_about(scene: Scene, domain: str) -> None:
 
     assert outcome == Misrouted(routing_domain=domain)
     assert [scene.emulator.calls(call) for call in asked] == before
-    assert any(one.sandbox_id == sandbox.sandbox_id for one in scene.emulator.running())
+    assert any(one.sandbox_id == sandbox.sandbox_id for one in scene.emulator.sandboxes())
 
 
 async def test_deleted_is_what_the_sandbox_says_itself(scene: Scene) -> None:
     """Rows PENDING and DELETED: accepted is not done; done is when it no longer runs."""
-    scene.emulator.behave(Behaviour(terminate_delay_s=0.5))
+    scene.emulator.behave(terminate_delay_s=0.5)
     sandbox = await scene.started()
 
     first = await scene.provider.delete(sandbox, None)
@@ -75,7 +75,7 @@ async def test_a_sandbox_of_another_workspace_looks_like_none(
     mistaken = attrs.evolve(alien, routing_domain="ours/main")
 
     assert await scene.provider.delete(mistaken, None) == NotFoundUnproven()
-    assert any(one.sandbox_id == alien.sandbox_id for one in emulator.running())
+    assert any(one.sandbox_id == alien.sandbox_id for one in emulator.sandboxes())
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ async def test_trouble_is_never_done(scene: Scene, rule: FaultRule, code: str, c
     """Rows TRANSIENT and AUTH: it failed, says why, sent one request, and works the next time."""
     sandbox = await scene.sandbox()
     before = scene.emulator.calls(call)
-    scene.emulator.add_fault(attrs.evolve(rule, calls=call))
+    scene.emulator.fault(attrs.evolve(rule, calls=call))
 
     outcome = await scene.provider.delete(sandbox, None)
 
@@ -108,7 +108,7 @@ async def test_trouble_is_never_done(scene: Scene, rule: FaultRule, code: str, c
 async def test_f73_a_termination_whose_answer_is_lost_is_found_done(scene: Scene) -> None:
     """The answer was lost after the effect: failed now, and proven the next time (F73)."""
     sandbox = await scene.started()
-    scene.emulator.add_fault(FaultRule(calls="SandboxTerminateV2", after_effect=True, lost=True))
+    scene.emulator.fault(FaultRule(calls="SandboxTerminateV2", after_effect=True, lost=True))
 
     assert isinstance(await scene.provider.delete(sandbox, None), DeleteFailed)
     with trio.fail_after(5):
@@ -123,13 +123,13 @@ async def test_f73_a_termination_whose_answer_is_lost_is_found_done(scene: Scene
 
 async def test_f69_a_sandbox_that_will_not_end_stays_pending(scene: Scene) -> None:
     """A termination without effect is pending however often it is asked for (F69)."""
-    scene.emulator.behave(Behaviour(terminate_delay_s=60))
+    scene.emulator.behave(terminate_delay_s=60)
     sandbox = await scene.sandbox()
 
     for _ in range(3):
         assert isinstance(await scene.provider.delete(sandbox, None), DeletePending)
 
-    scene.emulator.behave(Behaviour(terminate_delay_s=0))
+    scene.emulator.behave(terminate_delay_s=0)
     assert await scene.deleted(sandbox) == Deleted()
 
 
@@ -137,7 +137,7 @@ async def test_a_hung_delete_is_cancelled_on_the_wire(scene: Scene) -> None:
     """Whoever bounds a delete gets it back in time, and the request with it."""
     sandbox = await scene.sandbox()
     before = scene.emulator.cancelled("SandboxTerminateV2")
-    scene.emulator.add_fault(FaultRule(calls="SandboxTerminateV2", hangs=True))
+    scene.emulator.fault(FaultRule(calls="SandboxTerminateV2", hangs=True))
 
     with trio.move_on_after(0.3) as scope:
         await scene.provider.delete(sandbox, None)

@@ -42,7 +42,9 @@ async def test_not_started_running_exited(scene: Scene) -> None:
     """The runner's own state, in the order of its life, with the code that it exited with."""
     sandbox = await scene.sandbox()
     waiting = await scene.inspected(sandbox, lambda one: one.stage is not Stage.SANDBOX_STARTING)
-    await scene.provider.start(sandbox, program("import time; time.sleep(0.4); raise SystemExit(7)"))
+    await scene.provider.start(
+        sandbox, program("import time; time.sleep(0.4); raise SystemExit(7)")
+    )
     running = await look(scene, sandbox)
     exited = await scene.inspected(sandbox, is_gone)
 
@@ -73,7 +75,7 @@ async def test_a_result_outlives_its_sandbox(scene: Scene) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["'{'", "'[]'", "'{\"status\": \"suspended\"}'", "'{\"status\": \"completed\"}' + ' ' * 99"],
+    ["'{'", "'[]'", '\'{"status": "suspended"}\'', "'{\"status\": \"completed\"}' + ' ' * 99"],
     ids=["torn", "no-object", "no-end", "padded"],
 )
 async def test_a_result_is_whole_or_none(scene: Scene, written: str) -> None:
@@ -123,7 +125,7 @@ async def test_f70_one_miss_is_no_proof(scene: Scene) -> None:
     """Gone is what two looks apart agree on; a sandbox seen between them starts it anew (F70)."""
     sandbox = await scene.started()
     for _ in range(2):
-        scene.emulator.add_fault(FaultRule(calls="SandboxWaitV2", status=5))
+        scene.emulator.fault(FaultRule(calls="SandboxWaitV2", status=5))
         missed = await look(scene, sandbox)
         assert (missed.stage, missed.proves_gone) == (Stage.UNKNOWN, False)
         await trio.sleep(0.25)
@@ -149,7 +151,7 @@ async def test_f70_one_miss_is_no_proof(scene: Scene) -> None:
 async def test_no_answer_is_no_answer(scene: Scene, rule: FaultRule) -> None:
     """What cannot be read is not judged, and does not even count as answered (C40, F70)."""
     sandbox = await scene.started()
-    scene.emulator.add_fault(rule)
+    scene.emulator.fault(rule)
 
     found = await look(scene, sandbox)
 
@@ -161,7 +163,7 @@ async def test_a_look_has_a_bound(scene: Scene, monkeypatch: pytest.MonkeyPatch)
     """A provider that hangs costs a look its bound and no more, and the request is taken back."""
     sandbox = await scene.started()
     monkeypatch.setattr(inspection, "READ_S", 0.3)
-    scene.emulator.add_fault(FaultRule(calls="SandboxWaitV2", hangs=True))
+    scene.emulator.fault(FaultRule(calls="SandboxWaitV2", hangs=True))
 
     found = await look(scene, sandbox)
 
@@ -172,7 +174,7 @@ async def test_a_look_has_a_bound(scene: Scene, monkeypatch: pytest.MonkeyPatch)
 async def test_a_router_that_refuses_says_nothing_of_the_sandbox(scene: Scene) -> None:
     """Files that cannot be read are no verdict while the sandbox runs (PROVIDERS 6, 4)."""
     sandbox = await scene.started()
-    scene.emulator.add_fault(FaultRule(calls=ROUTER, status=5, times=99))
+    scene.emulator.fault(FaultRule(calls=ROUTER, status=5, times=99))
 
     found = await look(scene, sandbox)
 
@@ -182,7 +184,7 @@ async def test_a_router_that_refuses_says_nothing_of_the_sandbox(scene: Scene) -
 async def test_a_sandbox_that_ends_during_the_look(scene: Scene) -> None:
     """When files cannot be read because the sandbox has just ended, that is what is said."""
     sandbox = await scene.started()
-    scene.emulator.add_fault(FaultRule(calls="TaskExecStart", delay_s=0.5, status=5))
+    scene.emulator.fault(FaultRule(calls="TaskExecStart", delay_s=0.5, status=5))
 
     async with trio.open_nursery() as nursery:
         found: list[Inspection] = []

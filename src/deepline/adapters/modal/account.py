@@ -3,6 +3,9 @@
 import attrs
 
 SERVER = "https://api.modal.com"
+APP = "deepline"
+ENVIRONMENT = "main"
+OWNER = "deepline"
 
 
 def _hidden(_value: object) -> str:
@@ -13,13 +16,14 @@ def _hidden(_value: object) -> str:
 class ModalAccount:
     """A token, and where sandboxes go.
 
-    `app` holds the sandboxes of one deployment and of no other. `image` is a registry tag or the id
+    `owner` names the deployment in the labels of its sandboxes. `image` is a registry tag or the id
     of a built image with Python in it; `None` takes the vendor's small Debian.
     """
 
     token_id: str
     token_secret: str = attrs.field(repr=_hidden)
-    app: str = "deepline"
-    environment: str = "main"
+    owner: str = OWNER
+    app: str = APP
+    environment: str = ENVIRONMENT
     image: str | None = None
     server_url: str = SERVER

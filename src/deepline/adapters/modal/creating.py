@@ -37,7 +37,7 @@ async def create(
 ) -> SandboxRef:
     """Create the sandbox, or find the one there is. Raises port errors."""
     opened = await session.opened()
-    labels = labels_of(operation, session.account.app, now)
+    labels = labels_of(operation, session.account.owner, now)
     wanted = _arguments(resources)
     found = await find(session, opened, operation)
     if found is None:

@@ -17,12 +17,12 @@ _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
-def ownership(app: str) -> Mapping[str, str]:
+def ownership(owner: str) -> Mapping[str, str]:
     """The label that every sandbox of this deployment carries."""
-    return {OWNER: app}
+    return {OWNER: owner}
 
 
-def labels_of(operation: Operation, app: str, now: datetime) -> Mapping[str, str]:
+def labels_of(operation: Operation, owner: str, now: datetime) -> Mapping[str, str]:
     """Every label of the operation's sandbox.
 
     What cannot be a label is left out, but for the token: without it nobody would know whose the
@@ -32,7 +32,7 @@ def labels_of(operation: Operation, app: str, now: datetime) -> Mapping[str, str
         if not (_NAME if what == "name" else _LABEL).fullmatch(text):
             raise Refused(f"{what}_invalid", f"Modal takes no {what} such as {text[:80]!r}")
     wanted = {
-        **ownership(app),
+        **ownership(owner),
         TOKEN: operation.token,
         NAME: operation.name,
         RUN: operation.run_id,

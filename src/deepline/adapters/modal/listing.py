@@ -26,7 +26,7 @@ async def owned(session: Session, after: str | None) -> OwnedPage:
     found = await session.call(
         lambda: _labels(opened, page), "read the labels of sandboxes", has_effect=False
     )
-    owner = labels.ownership(session.account.app).items()
+    owner = labels.ownership(session.account.owner).items()
     ours = {one: tags for one, tags in found.items() if owner <= tags.items()}
     return OwnedPage(
         sandboxes=[_owned(await session.ref(one), tags) for one, tags in ours.items()],
@@ -37,7 +37,7 @@ async def owned(session: Session, after: str | None) -> OwnedPage:
 async def _ids(session: Session, opened: Opened) -> Sequence[str]:
     listed = opened.modal.Sandbox.list.aio(
         app_id=opened.app.app_id,
-        tags=dict(labels.ownership(session.account.app)),
+        tags=dict(labels.ownership(session.account.owner)),
         client=opened.client,
     )
     found: list[str] = []

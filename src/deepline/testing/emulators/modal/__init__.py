@@ -4,20 +4,24 @@ A process of its own with its state on disk, which runs real local processes as 
 things go wrong by rule.
 """
 
-from deepline.testing.emulators.modal.behaviour import Behaviour
 from deepline.testing.emulators.modal.emulator import (
     ACCOUNT,
     EmulatedSandbox,
     EmulatorNotStarted,
     ModalEmulator,
     modal_emulator,
+    running_modal,
+    started_modal,
 )
+from deepline.testing.emulators.modal.temper import Temper
 
 __all__ = [
     "ACCOUNT",
-    "Behaviour",
     "EmulatedSandbox",
     "EmulatorNotStarted",
     "ModalEmulator",
+    "Temper",
     "modal_emulator",
+    "running_modal",
+    "started_modal",
 ]

@@ -15,7 +15,6 @@ from grpclib import GRPCError, Status
 from modal_proto import api_pb2
 
 from deepline.testing.emulators.modal.accounts import Accounts, Apps, passing_token
-from deepline.testing.emulators.modal.behaviour import Behaviour
 from deepline.testing.emulators.modal.sandboxes import (
     Ended,
     Program,
@@ -25,6 +24,7 @@ from deepline.testing.emulators.modal.sandboxes import (
     described,
 )
 from deepline.testing.emulators.modal.service import Handler, Metadata, unary
+from deepline.testing.emulators.modal.temper import Temper
 
 LOOK_S = 0.02
 TIMEOUT_DEFAULT_S = 300
@@ -44,7 +44,7 @@ class ControlPlane:
     def __init__(
         self, accounts: Accounts, apps: Apps, sandboxes: Sandboxes, router_url: str
     ) -> None:
-        self.behaviour = Behaviour()
+        self.temper = Temper()
         self._accounts = accounts
         self._apps = apps
         self._sandboxes = sandboxes
@@ -199,7 +199,7 @@ class ControlPlane:
         ended = self._sandboxes.ended(sandbox.sandbox_id)
         if ended is not None:
             return api_pb2.SandboxTerminateResponse(existing_result=_result(ended))
-        self._sandboxes.terminate(sandbox.sandbox_id, delay_s=self.behaviour.terminate_delay_s)
+        self._sandboxes.terminate(sandbox.sandbox_id, delay_s=self.temper.terminate_delay_s)
         return api_pb2.SandboxTerminateResponse()
 
     async def task_id(
@@ -234,7 +234,7 @@ class ControlPlane:
         forgotten = time.monotonic() < self._not_found_until.get(key, 0)
         if not found or forgotten:
             if not forgotten:
-                until = time.monotonic() + self.behaviour.negative_cache_s
+                until = time.monotonic() + self.temper.negative_cache_s
                 self._not_found_until[key] = until
             raise GRPCError(Status.NOT_FOUND, f"Sandbox '{request.sandbox_name}' not found")
         alive = [one for one in found if self._sandboxes.ended(one.sandbox_id) is None]
@@ -249,7 +249,7 @@ class ControlPlane:
         """List sandboxes, the latest first, from a time backwards."""
         workspace = self._accounts.workspace_of(metadata)
         wanted = {tag.tag_name: tag.tag_value for tag in request.tags}
-        before = request.before_timestamp or time.time() - self.behaviour.list_lag_s
+        before = request.before_timestamp or time.time() - self.temper.list_lag_s
         found = [
             one
             for one in self._sandboxes.all()
@@ -259,7 +259,7 @@ class ControlPlane:
             and wanted.items() <= one.tags.items()
             and (request.include_finished or self._sandboxes.ended(one.sandbox_id) is None)
         ]
-        page = found[: self.behaviour.page_size]
+        page = found[: self.temper.page_size]
         return api_pb2.SandboxListResponse(sandboxes=[self._listed(one) for one in page])
 
     async def tags(

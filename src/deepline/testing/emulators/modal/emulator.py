@@ -1,29 +1,31 @@
-"""Starting an emulator, having things go wrong in it, and looking at what is in it.
+"""The Modal emulator from the outside: started, told what to do, asked what is in it.
 
 Needs nothing of the vendor's in the process that starts it.
 """
 
 import contextlib
 import json
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from pathlib import Path
-from typing import Self
 
 import attrs
 import cattrs
 
 from deepline.testing.emulators.faults import FaultRule
-from deepline.testing.emulators.modal.behaviour import Behaviour
+from deepline.testing.emulators.modal.temper import Temper
+from deepline.testing.emulators.process import emulator_process
 
 ACCOUNT = ("ak-emulator", "as-emulator", "emulated")
 """Token, secret and workspace that an emulator has unless told otherwise."""
 PATH_VARIABLES = ("DEEPLINE_SANDBOX_DIRECTORY",)
 """Environment variables whose values are paths inside a sandbox."""
-STOP_S = 10.0
+CONTROL = "control"
+"""The file in the state directory that says on which port an emulator is told what to do."""
+MODULE = "deepline.testing.emulators.modal"
+PATIENCE_S = 10.0
 
 
 class EmulatorNotStarted(Exception):
@@ -32,7 +34,7 @@ class EmulatorNotStarted(Exception):
 
 @attrs.frozen(kw_only=True)
 class EmulatedSandbox:
-    """A sandbox in the emulator; `how` is `None` while it runs."""
+    """A sandbox in the emulator; `how` it ended is `None` while it runs."""
 
     sandbox_id: str
     name: str
@@ -43,62 +45,42 @@ class EmulatedSandbox:
     code: int | None
 
 
-@attrs.define(eq=False)
+@attrs.frozen
 class ModalEmulator:
-    """An emulator's process. `url` is what `MODAL_SERVER_URL` is to be."""
+    """A running emulator. Its methods block for a moment; no fault touches them.
+
+    `url` is what `MODAL_SERVER_URL` must be; `state` is the directory that holds everything.
+    """
 
     url: str
-    control_port: int
-    process: subprocess.Popen[str]
+    state: Path
 
-    @classmethod
-    def start(cls, directory: Path, accounts: Sequence[tuple[str, str, str]] = (ACCOUNT,)) -> Self:
-        """Start one over a directory; what was in it is there again.
-
-        Each of `accounts` is a token's id, its secret and the workspace it belongs to. Raises
-        `EmulatorNotStarted`, for example when the extra `modal` is not installed.
-        """
-        command = [sys.executable, "-m", "deepline.testing.emulators.modal"]
-        command += ["--directory", str(directory)]
-        for account in accounts:
-            command += ["--token", ":".join(account)]
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        process.stdout.close()
-        if not line:
-            code = process.wait()
-            raise EmulatorNotStarted(
-                f"the Modal emulator ended with code {code}; is the extra `modal` installed?"
-            )
-        ready = json.loads(line)
-        return cls(url=ready["url"], control_port=ready["control"], process=process)
-
-    def add_fault(self, rule: FaultRule) -> None:
-        """Put a rule in force; `calls` are gRPC methods, such as `SandboxCreateV2`."""
+    def fault(self, rule: FaultRule) -> None:
+        """Put a fault in force; `calls` are gRPC methods, such as `SandboxCreateV2`."""
         self._ask({"faults": [attrs.asdict(rule)]})
 
     def clear_faults(self) -> None:
-        """Put every rule out of force."""
+        """Put every fault out of force."""
         self._ask({"clear_faults": True})
 
-    def behave(self, behaviour: Behaviour) -> None:
-        """Be as late and as forgetful as this from now on."""
-        self._ask({"behaviour": attrs.asdict(behaviour)})
+    def behave(self, **changes: float) -> None:
+        """Change fields of `Temper`."""
+        known = {field.name for field in attrs.fields(Temper)}
+        assert changes.keys() <= known, f"no such temper: {sorted(changes.keys() - known)}"
+        self._ask({"temper": changes})
 
     def run_out_of_memory(self, sandbox_id: str) -> None:
         """End a sandbox as the kernel does when its memory is used up."""
         self._ask({"out_of_memory": sandbox_id})
 
-    def sandboxes(self) -> Sequence[EmulatedSandbox]:
-        """Every sandbox there ever was, the latest first."""
-        return cattrs.structure(self._ask({})["sandboxes"], list[EmulatedSandbox])
+    def end_all(self) -> None:
+        """Terminate every sandbox that runs, and wait until none does."""
+        self._ask({"end_all": True})
 
-    def running(self) -> Sequence[EmulatedSandbox]:
-        """The sandboxes that run."""
-        return [one for one in self.sandboxes() if one.how is None]
+    def sandboxes(self, *, alive: bool = True) -> Sequence[EmulatedSandbox]:
+        """The sandboxes of all workspaces, the latest first; the ended ones unless `alive`."""
+        found = cattrs.structure(self._ask({})["sandboxes"], list[EmulatedSandbox])
+        return [one for one in found if not alive or one.how is None]
 
     def calls(self, name: str) -> int:
         """How often this call has come."""
@@ -108,27 +90,13 @@ class ModalEmulator:
         """How many of these calls their callers took back while they hung."""
         return self._count("cancelled", name)
 
-    def stop(self) -> None:
-        """End the emulator and every sandbox in it."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-    def kill(self) -> None:
-        """Crash the emulator. Its sandboxes go on, and one started over the directory has them."""
-        self.process.kill()
-        self.process.wait()
-
     def _count(self, kind: str, name: str) -> int:
         return cattrs.structure(self._ask({})[kind], dict[str, int]).get(name, 0)
 
     def _ask(self, question: dict[str, object]) -> dict[str, object]:
+        port = int((self.state / CONTROL).read_text())
         with (
-            socket.create_connection(("127.0.0.1", self.control_port), timeout=STOP_S) as caller,
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as caller,
             caller.makefile("rw") as lines,
         ):
             lines.write(json.dumps(question) + "\n")
@@ -137,13 +105,57 @@ class ModalEmulator:
             return answer
 
 
+def started_modal(
+    state: Path, accounts: Sequence[tuple[str, str, str]] = (ACCOUNT,)
+) -> "tuple[ModalEmulator, subprocess.Popen[str]]":
+    """Start an emulator over a state directory; the process is the caller's to end or to kill.
+
+    Each of `accounts` is a token's id, its secret and the workspace it belongs to. Raises
+    `EmulatorNotStarted`, for example when the extra `modal` is not installed.
+    """
+    command = [sys.executable, "-m", MODULE, f"--state={state}", *_tokens(accounts)]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process.stdout as said:
+        url = said.readline().strip()
+    if not url:
+        code = process.wait()
+        raise EmulatorNotStarted(
+            f"the Modal emulator ended with code {code}; is the extra `modal` installed?"
+        )
+    return ModalEmulator(url, state), process
+
+
 @contextlib.contextmanager
 def modal_emulator(
-    directory: Path, accounts: Sequence[tuple[str, str, str]] = (ACCOUNT,)
+    state: Path, accounts: Sequence[tuple[str, str, str]] = (ACCOUNT,)
 ) -> Generator[ModalEmulator]:
-    """An emulator for the length of a block."""
-    emulator = ModalEmulator.start(directory, accounts)
+    """An emulator for the length of a block, without Trio; what runs in it ends with it."""
+    emulator, process = started_modal(state, accounts)
     try:
         yield emulator
     finally:
-        emulator.stop()
+        if process.poll() is None:
+            emulator.end_all()
+        process.terminate()
+        try:
+            process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextlib.asynccontextmanager
+async def running_modal(
+    state: Path, *, port: int = 0, accounts: Sequence[tuple[str, str, str]] = (ACCOUNT,)
+) -> AsyncGenerator[ModalEmulator]:
+    """Run the emulator over a state directory.
+
+    Leaving ends the emulator. Its sandboxes run on; the next emulator over the same state has them.
+    """
+    async with emulator_process(MODULE, state, port, _tokens(accounts)) as url:
+        yield ModalEmulator(url, state)
+
+
+def _tokens(accounts: Sequence[tuple[str, str, str]]) -> Sequence[str]:
+    return [f"--token={':'.join(account)}" for account in accounts]

@@ -20,6 +20,7 @@ import attrs
 
 from deepline.testing.emulators.modal import keeper
 
+ENDING_S = 5.0
 LOST = ("internal_failure", 1)
 
 
@@ -118,6 +119,15 @@ class Sandboxes:
             directory = self._of(sandbox_id)
             keeper.write(directory / "termination.json", json.dumps({"delay_s": delay_s}))
             self._tell_keeper(sandbox_id, signal.SIGTERM)
+
+    def end_all(self) -> None:
+        """Terminate every sandbox that runs, and wait until none does."""
+        running = [one for one in self._known if self.ended(one) is None]
+        for sandbox_id in running:
+            self.terminate(sandbox_id, delay_s=0)
+        until = time.monotonic() + ENDING_S
+        while any(self.ended(one) is None for one in running) and time.monotonic() < until:
+            time.sleep(0.01)
 
     def run_out_of_memory(self, sandbox_id: str) -> None:
         """End the sandbox as the kernel does when its memory is used up."""

@@ -9,40 +9,40 @@ from typing import Any
 
 import attrs
 from grpclib.server import Server
+from modal._utils.grpc_utils import custom_detail_codec
 from modal_proto import api_grpc, task_command_router_grpc
 
 from deepline.testing.emulators.faults import FaultBook, FaultRule
 from deepline.testing.emulators.modal.accounts import Account, Accounts, Apps
-from deepline.testing.emulators.modal.behaviour import Behaviour
 from deepline.testing.emulators.modal.command_router import CommandRouter
 from deepline.testing.emulators.modal.control_plane import ControlPlane
+from deepline.testing.emulators.modal.emulator import CONTROL
 from deepline.testing.emulators.modal.gate import FaultGate
+from deepline.testing.emulators.modal.keeper import write
 from deepline.testing.emulators.modal.sandboxes import Sandboxes
 from deepline.testing.emulators.modal.service import build
-from modal._utils.grpc_utils import custom_detail_codec
 
 HOST = "127.0.0.1"
-ENDING_S = 5.0
 
 
 @attrs.frozen(kw_only=True)
 class Emulation:
     """What to emulate: whose tokens are good, and where everything is kept."""
 
-    directory: Path
+    state: Path
     port: int
     accounts: tuple[Account, ...]
     path_variables: tuple[str, ...]
 
 
 async def serve(emulation: Emulation) -> None:
-    """Serve until SIGTERM or SIGINT, and then end every sandbox that runs."""
+    """Serve until SIGTERM or SIGINT. What runs in sandboxes goes on, and its state stays."""
     listener = _listener(emulation.port)
     url = f"http://{HOST}:{listener.getsockname()[1]}"
-    sandboxes = Sandboxes(emulation.directory / "sandboxes", emulation.path_variables)
-    apps = Apps(emulation.directory / "apps.json")
+    sandboxes = Sandboxes(emulation.state / "sandboxes", emulation.path_variables)
+    apps = Apps(emulation.state / "apps.json")
     plane = ControlPlane(Accounts(emulation.accounts), apps, sandboxes, url)
-    gate = FaultGate(FaultBook(emulation.directory / "faults.json"))
+    gate = FaultGate(FaultBook(emulation.state / "faults.json"))
     services = [
         build(api_grpc.ModalClientBase, plane.handlers(), gate),
         build(
@@ -58,11 +58,11 @@ async def serve(emulation: Emulation) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     await server.start(sock=listener)
     beside = await asyncio.start_server(control.serve, HOST, 0)
-    print(json.dumps({"url": url, "control": beside.sockets[0].getsockname()[1]}), flush=True)  # noqa: T201 - the one who started it waits for this line
+    write(emulation.state / CONTROL, str(beside.sockets[0].getsockname()[1]))
+    print(url, flush=True)  # noqa: T201 - the one who started it waits for this line
     await stopping.wait()
     server.close()
     beside.close()
-    await _end_all(sandboxes)
 
 
 class Control:
@@ -85,8 +85,9 @@ class Control:
             self._gate.book.clear()
         for rule in asked.get("faults", []):
             self._gate.book.add(FaultRule(**rule))
-        if "behaviour" in asked:
-            self._plane.behaviour = Behaviour(**asked["behaviour"])
+        self._plane.temper = attrs.evolve(self._plane.temper, **asked.get("temper", {}))
+        if asked.get("end_all"):
+            self._sandboxes.end_all()
         if "out_of_memory" in asked:
             self._sandboxes.run_out_of_memory(asked["out_of_memory"])
         return {
@@ -109,12 +110,3 @@ def _listener(port: int) -> socket.socket:
     listener.bind((HOST, port))
     listener.listen()
     return listener
-
-
-async def _end_all(sandboxes: Sandboxes) -> None:
-    running = [one.sandbox_id for one in sandboxes.all() if sandboxes.ended(one.sandbox_id) is None]
-    for sandbox_id in running:
-        sandboxes.terminate(sandbox_id, delay_s=0)
-    async with asyncio.timeout(ENDING_S):
-        while any(sandboxes.ended(one) is None for one in running):  # noqa: ASYNC110 - files appear
-            await asyncio.sleep(0.02)

@@ -4,7 +4,7 @@ import attrs
 
 
 @attrs.frozen(kw_only=True)
-class Behaviour:
+class Temper:
     """Seconds by which the provider is behind itself.
 
     `terminate_delay_s` passes between the answer to a termination and its effect.
