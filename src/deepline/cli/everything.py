@@ -125,6 +125,7 @@ class _Everything:
             *gateway_secrets(self.roles.gateway),
             self.deployment.api_key,
             role.daytona.api_key,
+            role.modal.token_secret,
         ]
         with observed_process(role.process, scheduler_labels(role, name), secrets) as seen:
             async with (

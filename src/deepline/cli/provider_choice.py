@@ -19,7 +19,7 @@ from deepline.cli.settings.variables import BY_NAME
 from deepline.core.environment import BACKEND_VARIABLE
 
 PUBLIC_URL = "DEEPLINE_PUBLIC_URL"
-ProviderName: TypeAlias = Literal["local", "daytona", "daytona-emulator"]
+ProviderName: TypeAlias = Literal["local", "daytona", "daytona-emulator", "modal", "modal-emulator"]
 
 
 class Emulator(Protocol):
@@ -83,6 +83,26 @@ def _daytona_variables(url: str) -> Mapping[str, str]:
     }
 
 
+def _running_modal(state: Path) -> AbstractAsyncContextManager[Emulator]:
+    from deepline.testing.emulators.modal import running_modal
+
+    return running_modal(state)
+
+
+def _modal_variables(url: str) -> Mapping[str, str]:
+    from deepline.testing.emulators.modal import ACCOUNT
+
+    token_id, token_secret, _workspace = ACCOUNT
+    return {
+        "MODAL_TOKEN_ID": token_id,
+        "MODAL_TOKEN_SECRET": token_secret,
+        "MODAL_SERVER_URL": url,
+        "MODAL_ENVIRONMENT": "main",
+        "DEEPLINE_MODAL_APP": "",
+        "DEEPLINE_MODAL_IMAGE": "",
+    }
+
+
 CHOICES: Mapping[ProviderName, Choice] = {
     "local": Choice(backend="local"),
     "daytona": Choice(
@@ -93,6 +113,15 @@ CHOICES: Mapping[ProviderName, Choice] = {
     "daytona-emulator": Choice(
         backend="daytona",
         emulation=Emulation(running=_running_daytona, variables=_daytona_variables),
+    ),
+    "modal": Choice(
+        backend="modal",
+        remote=True,
+        credentials=[name for name in BY_NAME if "MODAL_" in name],
+    ),
+    "modal-emulator": Choice(
+        backend="modal",
+        emulation=Emulation(running=_running_modal, variables=_modal_variables),
     ),
 }
 """Every choice there is."""

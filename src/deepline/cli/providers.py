@@ -12,6 +12,8 @@ import attrs
 
 from deepline.adapters.daytona import DaytonaSettings, opened_daytona
 from deepline.adapters.local import Isolation, LocalProvider
+from deepline.adapters.modal import ModalAccount, opened_modal
+from deepline.adapters.system_clock import SystemClock
 from deepline.cli.failures import CommandFailed
 from deepline.cli.home import Home, kept
 from deepline.cli.settings.parts import ProcessSettings
@@ -47,6 +49,11 @@ class ProvidingRole(Protocol):
         """The account at Daytona."""
         ...
 
+    @property
+    def modal(self) -> ModalAccount:
+        """The account at Modal."""
+        ...
+
 
 @asynccontextmanager
 async def _local(role: ProvidingRole) -> AsyncIterator[SandboxProvider]:
@@ -65,12 +72,20 @@ def _daytona(role: ProvidingRole) -> AbstractAsyncContextManager[SandboxProvider
     return opened_daytona(role.daytona)
 
 
+def _modal(role: ProvidingRole) -> AbstractAsyncContextManager[SandboxProvider]:
+    return opened_modal(role.modal, SystemClock())
+
+
 def _always(_role: ProvidingRole) -> bool:
     return True
 
 
 def _daytona_key(role: ProvidingRole) -> bool:
     return bool(role.daytona.api_key)
+
+
+def _modal_token(role: ProvidingRole) -> bool:
+    return bool(role.modal.token_id and role.modal.token_secret)
 
 
 @attrs.frozen(kw_only=True)
@@ -88,6 +103,7 @@ class ProviderRow:
 PROVIDERS: Mapping[str, ProviderRow] = {
     "local": ProviderRow(opened=_local),
     "daytona": ProviderRow(opened=_daytona, configured=_daytona_key, vendor="daytona"),
+    "modal": ProviderRow(opened=_modal, configured=_modal_token, vendor="modal"),
 }
 """The providers that this release has. A vendor's package has the name of our extra."""
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.processes
 
 WORKER = """
 import sys, time, trio
-from deepline.adapters.modal import ModalAccount, open_modal
+from deepline.adapters.modal import ModalAccount, opened_modal
 from deepline.adapters.system_clock import SystemClock
 from deepline.core.model.sandbox import Resources
 from tests.adapters.modal.scene import new_operation, program
@@ -35,7 +35,7 @@ from tests.adapters.modal.scene import new_operation, program
 async def work():
     token, secret, url, name = sys.argv[1:5]
     account = ModalAccount(token_id=token, token_secret=secret, server_url=url, app="killed")
-    async with open_modal(account, SystemClock()) as provider:
+    async with opened_modal(account, SystemClock()) as provider:
         sandbox = await provider.create(new_operation(), Resources())
         await provider.start(sandbox, program(sys.argv[5]))
         print(sandbox.sandbox_id, flush=True)

@@ -71,7 +71,7 @@ class ModalProvider:
 
 
 @asynccontextmanager
-async def open_modal(account: ModalAccount, clock: Clock) -> AsyncIterator[ModalProvider]:
+async def opened_modal(account: ModalAccount, clock: Clock) -> AsyncIterator[ModalProvider]:
     """A provider with a bridge of its own, for the length of a block."""
     async with AsyncioBridge() as bridge:
         provider = ModalProvider(account, bridge, clock)

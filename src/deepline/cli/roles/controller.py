@@ -214,6 +214,7 @@ async def serve_controller(
         role.front_door_bypass or "",
         role.store.dsn,
         role.daytona.api_key,
+        role.modal.token_secret,
     ]
     with observed_process(process, labels, secrets) as seen:
         async with listening_on(process.metrics_host, process.metrics_port) as bound:

@@ -183,6 +183,7 @@ def _secrets(role: WorkerRole) -> list[str]:
             role.front_door_bypass,
             role.store.dsn,
             role.daytona.api_key,
+            role.modal.token_secret,
         )
         if secret
     ]

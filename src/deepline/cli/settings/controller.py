@@ -8,7 +8,9 @@ import attrs
 
 from deepline.adapters.daytona import DaytonaSettings
 from deepline.adapters.local import Isolation
+from deepline.adapters.modal import ModalAccount
 from deepline.cli.settings.daytona import read_daytona
+from deepline.cli.settings.modal import read_modal
 from deepline.cli.settings.parts import (
     SECOND,
     ProcessSettings,
@@ -40,6 +42,7 @@ class ControllerRole:
     providers: tuple[str, ...] = ()
     isolation: Isolation = Isolation.PREFER
     daytona: DaytonaSettings
+    modal: ModalAccount
     sweep_mode: SweepMode = SweepMode.OBSERVE
     sweep: SweepSettings = attrs.field(factory=SweepSettings)
     duty_lease: timedelta = LEASE
@@ -65,6 +68,7 @@ def read_controller(values: Mapping[str, str]) -> ControllerRole:
         providers=environment.sandbox_providers(backend, placement.POLICIES),
         isolation=reader.choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER),
         daytona=read_daytona(reader),
+        modal=read_modal(reader),
         sweep_mode=reader.choice("DEEPLINE_LIVENESS_SWEEP", SweepMode.OBSERVE),
         sweep=read_sweep(reader, limits.overdue_interval),
         duty_lease=reader.length("DEEPLINE_DUTY_LEASE_SECONDS", LEASE, unit=SECOND),

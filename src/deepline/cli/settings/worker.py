@@ -8,7 +8,9 @@ import attrs
 
 from deepline.adapters.daytona import DaytonaSettings
 from deepline.adapters.local import Isolation
+from deepline.adapters.modal import ModalAccount
 from deepline.cli.settings.daytona import read_daytona
+from deepline.cli.settings.modal import read_modal
 from deepline.cli.settings.parts import (
     ProcessSettings,
     StoreSettings,
@@ -50,6 +52,7 @@ class WorkerRole:
     org_limit: int = 1_000
     isolation: Isolation = Isolation.PREFER
     daytona: DaytonaSettings
+    modal: ModalAccount
 
     @property
     def sandboxes(self) -> Path:
@@ -77,6 +80,7 @@ def read_worker(values: Mapping[str, str]) -> WorkerRole:
         org_limit=reader.whole("DEEPLINE_ORG_LIMIT", 1_000, least=1, most=1_000_000),
         isolation=reader.choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER),
         daytona=read_daytona(reader),
+        modal=read_modal(reader),
     )
     reader.check()
     return role
