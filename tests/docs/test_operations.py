@@ -24,7 +24,14 @@ _FINDING = re.compile(r'\b(?:ok|advice|broken|skipped)\(\s*"([^"]+)"')
 _METRIC = re.compile(r"deepline_[a-z_*]+")
 _SETTING = re.compile(r"DEEPLINE_[A-Z_]+")
 _EVENT = re.compile(r"[a-z]+(?:_[a-z]+)+")
-RUNNER_SETTINGS = frozenset({"DEEPLINE_EXECUTOR_TOKEN", "DEEPLINE_RUN_ID", "DEEPLINE_ATTEMPT"})
+RUNNER_SETTINGS = frozenset(
+    {
+        "DEEPLINE_ATTEMPT",
+        "DEEPLINE_EXECUTOR_TOKEN",
+        "DEEPLINE_RUN_ID",
+        "DEEPLINE_SANDBOX_DIRECTORY",
+    }
+)
 """A sandbox's own, which no operator sets."""
 
 
