@@ -88,6 +88,23 @@ async def test_a_result_is_whole_or_none(scene: Scene, written: str) -> None:
     assert (found.result is None) == ("completed" not in written)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("os.symlink('/dev/zero', 'result.json')", id="link"),
+        pytest.param("os.truncate(os.open('result.json', 66), 33 << 20)", id="beyond-bearing"),
+        pytest.param("os.mkdir('result.json')", id="directory"),
+    ],
+)
+async def test_a_result_is_a_plain_file_of_bearable_size(scene: Scene, code: str) -> None:
+    """What a play puts in place of its result costs this process nothing."""
+    sandbox = await scene.started(f"import os\n{code}")
+
+    found = await scene.inspected(sandbox, is_gone)
+
+    assert (found.stage, found.exit_code, found.result) == (Stage.COMMAND_EXITED, 0, None)
+
+
 async def test_f71_a_vanished_sandbox_is_stopped(scene: Scene) -> None:
     """One that was terminated from outside is gone; its made-up code is not the runner's (F71)."""
     sandbox = await scene.started()

@@ -14,7 +14,7 @@ import attrs
 
 from deepline.adapters.modal.client import Opened
 from deepline.adapters.modal.failures import Meaning, judge, port_error
-from deepline.adapters.modal.inspection import DIRECTORY
+from deepline.adapters.modal.files import DIRECTORY
 from deepline.adapters.modal.labels import TOKEN, labels_of
 from deepline.adapters.modal.session import Session
 from deepline.core.model.sandbox import Operation, Resources, SandboxRef

@@ -113,7 +113,7 @@ def _run(here: Path, work: Path, start: dict[str, object]) -> int:
 def _copy(code: int, result: Path) -> dict[str, object]:
     said: dict[str, object] = {"code": code}
     with contextlib.suppress(OSError):
-        if result.stat().st_size <= COPY_BYTES_MAX:
+        if result.is_file() and not result.is_symlink() and result.stat().st_size <= COPY_BYTES_MAX:
             said["result"] = base64.b64encode(result.read_bytes()).decode()
     return said
 

@@ -9,7 +9,9 @@ import trio
 from deepline.adapters.modal.absences import Absences
 from deepline.adapters.modal.client import Opened
 from deepline.adapters.modal.failures import judge
+from deepline.adapters.modal.files import read_file, write_file
 from deepline.adapters.modal.seen import (
+    RESULT_BYTES_MAX,
     Absent,
     Alive,
     Dead,
@@ -24,7 +26,7 @@ from deepline.core.model.result import RunnerTerminal
 from deepline.core.model.sandbox import Inspection, SandboxRef, Stage
 from deepline.ports.errors import PortError
 
-DIRECTORY = "/var/deepline"
+STATE_BYTES_MAX = 4_096
 READ_S = 20.0
 """How long one look may take; C40's own bound is behind it."""
 ENDED_BY_PROVIDER = {124: "its time was up", 137: "it was terminated or killed"}
@@ -99,10 +101,10 @@ async def _ended(session: Session, dead: Dead) -> Inspection:
 async def _running(session: Session, opened: Opened, alive: Alive, sandbox_id: str) -> Inspection:
     try:
         state = await state_of(session, alive.handle)
-        result = await _result(session, alive.handle) if state.result else None
+        result = await _result_left(session, alive) if state.result else None
         if state.phase == "exited" and (state.copied or not state.result):
             # Whoever looks once it has ended finds as much in its output.
-            await _write(session, alive.handle, "ack")
+            await write_file(session, alive.handle, "ack", b"")
     except Exception as error:  # noqa: BLE001 - the table judges every error
         # A file that cannot be read says nothing about the sandbox, which may just have ended.
         again = await look(session, opened, sandbox_id)
@@ -127,10 +129,10 @@ def _stage(state: RunnerState) -> Stage:
 
 async def state_of(session: Session, handle: Any) -> RunnerState:
     """How far the entrypoint of a running sandbox is. Raises the client's own errors."""
-    body = await _read(session, handle, "state.json")
-    if body is None:
+    body = await read_file(session, handle, "state.json", STATE_BYTES_MAX)
+    said = {} if body is None else json.loads(body)
+    if "phase" not in said:
         return RunnerState(phase=None)
-    said = json.loads(body)
     code = said.get("code")
     return RunnerState(
         phase=str(said["phase"]),
@@ -140,20 +142,6 @@ async def state_of(session: Session, handle: Any) -> RunnerState:
     )
 
 
-async def _result(session: Session, handle: Any) -> RunnerTerminal | None:
-    body = await _read(session, handle, "work/result.json")
+async def _result_left(session: Session, alive: Alive) -> RunnerTerminal | None:
+    body = await read_file(session, alive.handle, "work/result.json", RESULT_BYTES_MAX)
     return None if body is None else result_of(body)
-
-
-async def _write(session: Session, handle: Any, name: str) -> None:
-    await session.raw(lambda: handle.filesystem.write_bytes.aio(b"", f"{DIRECTORY}/{name}"))
-
-
-async def _read(session: Session, handle: Any, name: str) -> bytes | None:
-    try:
-        body = await session.raw(lambda: handle.filesystem.read_bytes.aio(f"{DIRECTORY}/{name}"))
-    except Exception as error:
-        if type(error).__name__ == "SandboxFilesystemNotFoundError":
-            return None
-        raise
-    return bytes(body)

@@ -18,6 +18,8 @@ from deepline.ports.wire.storable import parse_json
 
 RESULT_BYTES_MAX = 32 << 20
 """As much as the gateway takes when a runner pushes."""
+PRINTED_MAX = 1 << 20
+"""As much of a sandbox's output as is looked through for its last words."""
 COPY_S = 5.0
 """How long the output of an ended sandbox is waited for; its machine may be gone."""
 
@@ -84,14 +86,23 @@ async def let_go(session: Session, seen: Seen) -> None:
 
 async def last_words(session: Session, dead: Dead) -> Ending | None:
     """What an ended sandbox printed; `None` when it printed nothing or cannot be read any more."""
-    text = ""
+
+    async def read() -> str | None:
+        last, printed = None, 0
+        async for line in dead.handle.stdout:
+            printed += len(line)
+            if printed > PRINTED_MAX:
+                break
+            last = line if line.startswith(COPY) else last
+        return last
+
     with trio.move_on_after(COPY_S):
         try:
-            text = await session.raw(dead.handle.stdout.read.aio)
+            line = await session.raw(read)
         except Exception:  # noqa: BLE001 - the copy is for luck; that it has ended is known
             return None
-    lines = [line for line in text.splitlines() if line.startswith(COPY)]
-    return _ending(lines[-1].removeprefix(COPY)) if lines else None
+        return None if line is None else _ending(line.removeprefix(COPY))
+    return None
 
 
 def result_of(body: bytes) -> RunnerTerminal | None:

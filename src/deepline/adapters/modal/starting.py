@@ -13,7 +13,8 @@ from pathlib import Path
 import trio
 
 from deepline.adapters.modal.failures import port_error
-from deepline.adapters.modal.inspection import DIRECTORY, state_of
+from deepline.adapters.modal.files import write_file
+from deepline.adapters.modal.inspection import state_of
 from deepline.adapters.modal.seen import Absent, Alive, Dead, Unread, last_words, let_go, look
 from deepline.adapters.modal.session import Session
 from deepline.core.model.sandbox import SandboxRef
@@ -60,8 +61,7 @@ async def _start(session: Session, alive: Alive, runner: RunnerStart) -> Started
         return (await state_of(session, alive.handle)).phase
 
     async def write(name: str, body: bytes) -> None:
-        path = f"{DIRECTORY}/{name}"
-        await session.raw(lambda: alive.handle.filesystem.write_bytes.aio(body, path))
+        await write_file(session, alive.handle, name, body)
 
     if await session.guarded(phase, "read how far the sandbox is", has_effect=False) in _AFTER:
         return STARTED

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -44,6 +45,23 @@ def _read(path: Path, _options: Mapping[str, object], _given: bytes) -> bytes:
     return path.read_bytes()
 
 
+def _stat(path: Path, options: Mapping[str, object], _given: bytes) -> bytes:
+    found = path.lstat()
+    kinds = {stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
+    said = {
+        "name": path.name,
+        "path": str(options["path"]),
+        "type": kinds.get(stat.S_IFMT(found.st_mode), "file"),
+        "size": found.st_size,
+        "mode": stat.S_IMODE(found.st_mode),
+        "permissions": stat.filemode(found.st_mode),
+        "owner": "root",
+        "group": "root",
+        "modified_time": found.st_mtime,
+    }
+    return json.dumps(said).encode()
+
+
 def _write(path: Path, _options: Mapping[str, object], given: bytes) -> bytes:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(given)
@@ -69,6 +87,7 @@ def _make_directory(path: Path, options: Mapping[str, object], _given: bytes) ->
 _OPERATIONS = {
     "ReadFile": _read,
     "WriteFile": _write,
+    "Stat": _stat,
     "Remove": _remove,
     "MakeDirectory": _make_directory,
 }
