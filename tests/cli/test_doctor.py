@@ -8,9 +8,11 @@ import psycopg
 import pytest
 import trio
 
+from deepline.cli import providers
 from deepline.cli.doctor.database import _version
 from deepline.cli.doctor.examination import examine
 from deepline.cli.doctor.findings import Finding, State, bounded
+from deepline.cli.doctor.machine import provider_findings
 from deepline.cli.home import Home, replace
 from deepline.gateway import generate_signing_key
 from tests.cli.commands import deepline as command
@@ -72,7 +74,6 @@ async def test_a_whole_deployment_is_well(migrated_database: str, tmp_path: Path
         ({"DEEPLINE_API_KEY": "dlk_of_nobody"}, "API key", "deepline keys create"),
         ({"DEEPLINE_SIGNING_KEY": generate_signing_key()}, "signing key", "same"),
         ({"DEEPLINE_PLAY_RUNNER_BACKEND": "moon"}, "provider", "choose one of"),
-        ({"DEEPLINE_PLAY_RUNNER_BACKEND": "modal"}, "provider", "BACKEND=local"),
         ({"DEEPLINE_HOME": __file__}, "directory", "DEEPLINE_HOME"),
     ],
 )
@@ -91,6 +92,21 @@ async def test_one_broken_thing_is_found_and_the_rest_is_still_looked_at(
     assert says in remedy(found, check)
     assert states(found)["database"] is State.OK
     assert states(found)["gateway"] in {State.OK, State.ADVICE}
+
+
+@pytest.mark.parametrize("vendor", ["daytona", "modal"])
+async def test_a_vendor_whose_client_is_missing_is_found(
+    vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says which extra to install; installed, its service is not asked."""
+    values = {"DEEPLINE_PLAY_RUNNER_BACKEND": vendor}
+    (there,) = await provider_findings(values)
+    monkeypatch.setattr(providers, "find_spec", lambda _name: None)
+
+    (missing,) = await provider_findings(values)
+
+    assert (there.state, missing.state) == (State.OK, State.BROKEN)
+    assert f"deepline-runtime[{vendor}]" in missing.says
 
 
 async def test_a_schema_that_is_behind_or_ahead_has_its_remedy(

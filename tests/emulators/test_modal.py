@@ -1,9 +1,10 @@
 """The emulator of Modal as the vendor's own client sees it, without anything of ours between."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import modal
 import pytest
 import trio
@@ -15,13 +16,34 @@ from deepline.testing.emulators.modal import (
     ACCOUNT,
     EmulatorNotStarted,
     ModalEmulator,
+    Temper,
     modal_emulator,
     running_modal,
     started_modal,
 )
-from tests.adapters.modal.scene import account, new_operation
+from tests.adapters.modal.scene import new_operation
 
 pytestmark = pytest.mark.processes
+
+
+def account_of(emulator: ModalEmulator) -> ModalAccount:
+    """The account that an emulator has unless told otherwise."""
+    return ModalAccount(token_id=ACCOUNT[0], token_secret=ACCOUNT[1], server_url=emulator.url)
+
+
+@pytest.fixture(scope="module")
+def shared_emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModalEmulator]:
+    """An emulator for all tests here; what runs in it ends with it."""
+    with modal_emulator(tmp_path_factory.mktemp("modal")) as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def emulator(shared_emulator: ModalEmulator) -> ModalEmulator:
+    """The emulator as it is when nothing is wrong."""
+    shared_emulator.clear_faults()
+    shared_emulator.behave(**attrs.asdict(Temper()))
+    return shared_emulator
 
 
 @pytest.fixture
@@ -34,15 +56,10 @@ async def bridge() -> AsyncIterator[AsyncioBridge]:
 @pytest.fixture
 async def opened(bridge: AsyncioBridge, emulator: ModalEmulator) -> AsyncIterator[Opened]:
     """The vendor's client of our account."""
-    opened = await bridge.run(lambda: open_client(account(emulator)))
+    opened = await bridge.run(lambda: open_client(account_of(emulator)))
     yield opened
     with trio.move_on_after(5, shield=True):
         await bridge.run(opened.client.close.aio)
-
-
-def account_of(emulator: ModalEmulator) -> ModalAccount:
-    """The account that an emulator has unless told otherwise."""
-    return ModalAccount(token_id=ACCOUNT[0], token_secret=ACCOUNT[1], server_url=emulator.url)
 
 
 async def made(bridge: AsyncioBridge, opened: Opened, *command: str) -> Any:
