@@ -55,6 +55,18 @@ async def test_an_emulator_for_the_length_of_a_block(tmp_path: Path) -> None:
         chosen({}, "daytona-emulator", tmp_path)
 
 
+async def test_an_emulated_modal(tmp_path: Path) -> None:
+    """The same with Modal: the token of the emulator, never the one that is in the environment."""
+    real = {"MODAL_TOKEN_SECRET": "a real secret", "DEEPLINE_MODAL_APP": "of ours"}
+    async with provided(real, "modal-emulator", tmp_path) as found:
+        assert found.emulator is not None
+        assert found.emulator.sandboxes() == []
+        assert chosen(real, "modal-emulator", tmp_path) == found.variables
+        assert found.variables[BACKEND_VARIABLE] == "modal"
+        assert found.variables["MODAL_SERVER_URL"] == found.emulator.url
+        assert not {"a real secret", "of ours"} & set(found.variables.values())
+
+
 async def test_a_vendor_needs_an_address(tmp_path: Path) -> None:
     """Sandboxes elsewhere cannot reach a loopback address, which would show only much later."""
     with pytest.raises(CommandFailed, match="DEEPLINE_PUBLIC_URL"):

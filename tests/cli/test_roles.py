@@ -14,10 +14,12 @@ import trio
 from deepline import ApiAddress, ApiClient, SubmitRequest
 from deepline.adapters.memory.telemetry import MemoryTelemetry
 from deepline.adapters.postgres.migrate import SchemaBehind, SchemaNewer
+from deepline.cli import providers
 from deepline.cli.api_keys import create_key
 from deepline.cli.failures import CommandFailed
 from deepline.cli.host import host
 from deepline.cli.opened_store import opened_store
+from deepline.cli.providers import PROVIDERS
 from deepline.cli.quiet import QuietTelemetry
 from deepline.cli.roles import worker as worker_role
 from deepline.cli.roles.controller import serve_controller
@@ -130,8 +132,12 @@ async def test_a_role_without_a_database_says_so(tmp_path: Path) -> None:
     assert "hunter2" not in str(refused.value)
 
 
-async def test_a_worker_refuses_a_provider_that_this_release_has_not(tmp_path: Path) -> None:
+async def test_a_worker_refuses_a_provider_that_this_release_has_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Credentials alone do not run a play; nothing is opened to find that out."""
+    others = {name: row for name, row in PROVIDERS.items() if name != "modal"}
+    monkeypatch.setattr(providers, "PROVIDERS", others)
     values = variables("postgresql:///nowhere", tmp_path) | {
         "DEEPLINE_PLAY_RUNNER_BACKEND": "modal",
         "MODAL_TOKEN_ID": "x",

@@ -52,6 +52,7 @@ def surroundings(place: Path) -> Mapping[str, str]:
     [
         pytest.param([], 1_000, id="local"),
         pytest.param(["--provider", "daytona-emulator", "--rows", "300"], 299, id="daytona"),
+        pytest.param(["--provider", "modal-emulator", "--rows", "300"], 299, id="modal"),
     ],
 )
 def test_the_demo_proves_itself(place: Path, chosen: Sequence[str], least: int) -> None:

@@ -59,6 +59,10 @@ class ModalEmulator:
         """Put a fault in force; `calls` are gRPC methods, such as `SandboxCreateV2`."""
         self._ask({"faults": [attrs.asdict(rule)]})
 
+    def faults_left(self) -> int:
+        """How many times the faults in force are yet to happen."""
+        return cattrs.structure(self._ask({})["faults_left"], int)
+
     def clear_faults(self) -> None:
         """Put every fault out of force."""
         self._ask({"clear_faults": True})

@@ -91,6 +91,7 @@ class Control:
         if "out_of_memory" in asked:
             self._sandboxes.run_out_of_memory(asked["out_of_memory"])
         return {
+            "faults_left": self._gate.book.left(),
             "calls": self._gate.calls,
             "cancelled": self._gate.cancelled,
             "sandboxes": [self._shown(one.sandbox_id) for one in self._sandboxes.all()],
