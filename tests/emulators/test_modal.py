@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 import modal
@@ -140,15 +141,18 @@ async def test_a_crashed_emulator_finds_its_sandboxes(
     ends = await made(bridge, opened, "sh", "-c", "sleep 0.3; exit 5")
     process.kill()
     process.wait()
-    await bridge.run(opened.client.close.aio)
     await trio.sleep(0.5)
 
-    with modal_emulator(tmp_path) as again:
+    with modal_emulator(tmp_path, port=urlsplit(emulator.url).port or 0) as again:
+        # The client that was there before goes on with it.
+        assert await bridge.run(goes_on.poll.aio) is None
+        assert await bridge.run(ends.poll.aio) == 5
         by_id = {one.sandbox_id: one for one in again.sandboxes(alive=False)}
         assert by_id[goes_on.object_id].how is None
         assert (by_id[ends.object_id].how, by_id[ends.object_id].code) == ("failure", 5)
         assert by_id[ends.object_id].tags == {"kind": "try"}
 
+    await bridge.run(opened.client.close.aio)
     async with running_modal(tmp_path) as last:
         assert last.sandboxes() == []
 

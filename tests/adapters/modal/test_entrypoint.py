@@ -75,8 +75,8 @@ def test_an_order_is_complete_or_none(tmp_path: Path) -> None:
 
 def test_an_acknowledgement_lets_it_go(tmp_path: Path) -> None:
     """It lingers for whoever reads what is left, and goes soon after it was read."""
-    (tmp_path / "one.zip").write_bytes(bundle_of(program(SUCCEEDS)))
-    (tmp_path / "go").write_text("one.zip\n")
+    (tmp_path / "bundle-one.zip").write_bytes(bundle_of(program(SUCCEEDS)))
+    (tmp_path / "go").write_text("bundle-one.zip\n")
     with running(tmp_path, linger_s=30) as process:
         said = until_phase(tmp_path, "exited")
         time.sleep(0.7)
@@ -91,8 +91,8 @@ def test_an_acknowledgement_lets_it_go(tmp_path: Path) -> None:
 
 def test_it_goes_by_itself_in_the_end(tmp_path: Path) -> None:
     """Nobody reads: the code of the sandbox is the runner's own."""
-    (tmp_path / "one.zip").write_bytes(bundle_of(program("raise SystemExit(9)")))
-    (tmp_path / "go").write_text("one.zip\n")
+    (tmp_path / "bundle-one.zip").write_bytes(bundle_of(program("raise SystemExit(9)")))
+    (tmp_path / "go").write_text("bundle-one.zip\n")
     with running(tmp_path, linger_s=0.2) as process:
         assert process.wait(10) == 9
 
@@ -100,8 +100,8 @@ def test_it_goes_by_itself_in_the_end(tmp_path: Path) -> None:
 def test_a_large_result_is_not_printed(tmp_path: Path) -> None:
     """What is printed has a bound; what is left in the file has the gateway's."""
     large = f"open('result.json', 'w').write('x' * {entrypoint.COPY_BYTES_MAX + 1})"
-    (tmp_path / "one.zip").write_bytes(bundle_of(program(large)))
-    (tmp_path / "go").write_text("one.zip\n")
+    (tmp_path / "bundle-one.zip").write_bytes(bundle_of(program(large)))
+    (tmp_path / "go").write_text("bundle-one.zip\n")
     with running(tmp_path) as process:
         said = until_phase(tmp_path, "exited")
         (tmp_path / "ack").touch()
@@ -114,8 +114,8 @@ def test_a_large_result_is_not_printed(tmp_path: Path) -> None:
 def test_a_killed_runner_has_a_code(tmp_path: Path) -> None:
     """A signal is told as it is, and what the runner started beside itself ends with it."""
     code = "import os, subprocess; subprocess.Popen(['sleep', '60']); os.kill(os.getpid(), 9)"
-    (tmp_path / "one.zip").write_bytes(bundle_of(program(code)))
-    (tmp_path / "go").write_text("one.zip\n")
+    (tmp_path / "bundle-one.zip").write_bytes(bundle_of(program(code)))
+    (tmp_path / "go").write_text("bundle-one.zip\n")
     with running(tmp_path, linger_s=0.2) as process:
         assert process.wait(10) == 137
     assert json.loads((tmp_path / "state.json").read_text())["code"] == -9

@@ -44,6 +44,21 @@ async def test_pages_hold_all_of_ours_and_nothing_else(
         assert found[ref].created_at is not None
 
 
+async def test_another_environment_is_another_world(emulator: ModalEmulator) -> None:
+    """The same app in another environment holds none of ours, and its references say so."""
+    operation = new_operation()
+    async with (
+        provider_of(account(emulator, app="two")) as main,
+        provider_of(account(emulator, app="two", environment="staging")) as staging,
+    ):
+        made = await main.create(operation, Resources())
+
+        assert await staging.find(operation) is None
+        assert (await staging.owned()).sandboxes == []
+        assert (await staging.create(operation, Resources())).routing_domain == "ours/staging"
+        assert await main.find(operation) == made
+
+
 async def test_one_that_goes_while_it_is_listed_is_left_out(emulator: ModalEmulator) -> None:
     """The listing is not lost over a sandbox that ended between two requests."""
     async with provider_of(account(emulator, app="going")) as provider:

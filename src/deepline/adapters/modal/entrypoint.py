@@ -75,8 +75,14 @@ def _unpack(bundle: Path, work: Path) -> dict[str, object]:
         for name in packed.namelist():
             if name.startswith("files/"):
                 (work / Path(name).name).write_bytes(packed.read(name))
-    bundle.unlink()
+    _sweep(bundle.parent)
     return start
+
+
+def _sweep(here: Path) -> None:
+    """Take away what starts that came too late have brought, which holds secrets."""
+    for bundle in here.glob("bundle-*.zip"):
+        bundle.unlink(missing_ok=True)
 
 
 def _run(here: Path, work: Path, start: dict[str, object]) -> int:
@@ -104,6 +110,7 @@ def _run(here: Path, work: Path, start: dict[str, object]) -> int:
         if not seen and result.exists():
             seen = True
             say(here, phase="running", result=True)
+        _sweep(here)
         time.sleep(LOOK_S)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(runner.pid, signal.SIGKILL)
@@ -121,6 +128,7 @@ def _copy(code: int, result: Path) -> dict[str, object]:
 def _linger(here: Path) -> None:
     ends_at = time.monotonic() + LINGER_S
     while time.monotonic() < ends_at:
+        _sweep(here)
         if (here / "ack").exists():
             time.sleep(min(ACKNOWLEDGED_S, max(0.0, ends_at - time.monotonic())))
             return

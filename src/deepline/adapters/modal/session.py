@@ -51,7 +51,13 @@ class Session:
 
     async def raw(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something on the client's side; its errors come as they are."""
-        return await self.bridge.run(work)
+        try:
+            return await self.bridge.run(work)
+        except Exception as error:
+            if type(error).__name__ == "ClientClosed":
+                # It does not open again; the next caller gets another one.
+                self._opened = None
+            raise
 
     async def call(self, work: Callable[[], Awaitable[T]], doing: str, *, has_effect: bool) -> T:
         """Do something on the client's side; its errors come as those of the port."""

@@ -8,5 +8,13 @@ to order, by rule: see `FaultRule`.
 
 from deepline.testing.emulators.daytona import DaytonaEmulator, running_daytona
 from deepline.testing.emulators.faults import FaultRule
+from deepline.testing.emulators.modal import ModalEmulator, modal_emulator, running_modal
 
-__all__ = ["DaytonaEmulator", "FaultRule", "running_daytona"]
+__all__ = [
+    "DaytonaEmulator",
+    "FaultRule",
+    "ModalEmulator",
+    "modal_emulator",
+    "running_daytona",
+    "running_modal",
+]

@@ -110,14 +110,15 @@ class ModalEmulator:
 
 
 def started_modal(
-    state: Path, accounts: Sequence[tuple[str, str, str]] = (ACCOUNT,)
+    state: Path, accounts: Sequence[tuple[str, str, str]] = (ACCOUNT,), *, port: int = 0
 ) -> "tuple[ModalEmulator, subprocess.Popen[str]]":
     """Start an emulator over a state directory; the process is the caller's to end or to kill.
 
     Each of `accounts` is a token's id, its secret and the workspace it belongs to. Raises
     `EmulatorNotStarted`, for example when the extra `modal` is not installed.
     """
-    command = [sys.executable, "-m", MODULE, f"--state={state}", *_tokens(accounts)]
+    command = [sys.executable, "-m", MODULE, f"--state={state}", f"--port={port}"]
+    command += _tokens(accounts)
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     with process.stdout as said:
@@ -132,10 +133,10 @@ def started_modal(
 
 @contextlib.contextmanager
 def modal_emulator(
-    state: Path, accounts: Sequence[tuple[str, str, str]] = (ACCOUNT,)
+    state: Path, accounts: Sequence[tuple[str, str, str]] = (ACCOUNT,), *, port: int = 0
 ) -> Generator[ModalEmulator]:
     """An emulator for the length of a block, without Trio; what runs in it ends with it."""
-    emulator, process = started_modal(state, accounts)
+    emulator, process = started_modal(state, accounts, port=port)
     try:
         yield emulator
     finally:
