@@ -73,6 +73,32 @@ async def test_a_result_outlives_its_sandbox(scene: Scene) -> None:
     assert (found.stage, found.exit_code, found.result) == (Stage.COMMAND_EXITED, 0, RESULT)
 
 
+async def test_a_result_that_cannot_be_read_yet_is_waited_for(scene: Scene) -> None:
+    """An ended sandbox is no lost run as long as its last words may still be heard (F70)."""
+    sandbox = await scene.started(SUCCEEDS)
+    await scene.inspected(sandbox, is_gone)
+    await scene.deleted(sandbox)
+    scene.emulator.fault(FaultRule(calls="SandboxStdioReadV2", status=5))
+
+    missed = await look(scene, sandbox)
+    found = await look(scene, sandbox)
+
+    assert (missed.stage, missed.proves_gone) == (Stage.UNKNOWN, False)
+    assert (found.stage, found.result) == (Stage.COMMAND_EXITED, RESULT)
+
+
+async def test_last_words_that_are_lost_are_not_waited_for_for_ever(scene: Scene) -> None:
+    """When a later look agrees that nothing can be read, the sandbox's end is all there is."""
+    sandbox = await scene.started(SUCCEEDS)
+    await scene.inspected(sandbox, is_gone)
+    await scene.deleted(sandbox)
+    scene.emulator.fault(FaultRule(calls="SandboxStdioReadV2", status=5, times=9))
+
+    assert (await look(scene, sandbox)).stage is Stage.UNKNOWN
+    await trio.sleep(0.25)
+    assert (await look(scene, sandbox)).stage is Stage.SANDBOX_STOPPED
+
+
 @pytest.mark.parametrize(
     "written",
     ["'{'", "'[]'", '\'{"status": "suspended"}\'', "'{\"status\": \"completed\"}' + ' ' * 99"],

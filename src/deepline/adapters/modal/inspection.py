@@ -15,6 +15,7 @@ from deepline.adapters.modal.seen import (
     Absent,
     Alive,
     Dead,
+    Unheard,
     Unread,
     last_words,
     let_go,
@@ -73,10 +74,10 @@ async def _inspect(
                 return _missing(absences, sandbox_id)
             case Dead():
                 absences.found(sandbox_id)
-                return await _ended(session, seen)
+                return await _ended(session, absences, seen, sandbox_id)
             case Alive():
                 absences.found(sandbox_id)
-                return await _running(session, opened, seen, sandbox_id)
+                return await _running(session, opened, absences, seen, sandbox_id)
     finally:
         await let_go(session, seen)  # noqa: ASYNC102 - shielded and bounded inside
 
@@ -87,18 +88,25 @@ def _missing(absences: Absences, sandbox_id: str) -> Inspection:
     return Inspection(stage=Stage.UNKNOWN, detail="not found; believed when a later look agrees")
 
 
-async def _ended(session: Session, dead: Dead) -> Inspection:
+async def _ended(session: Session, absences: Absences, dead: Dead, sandbox_id: str) -> Inspection:
     said = await last_words(session, dead)
-    if said is not None:
+    if isinstance(said, Unheard):
+        # It is over; but a result may be there, and without it the run would be called lost.
+        if not absences.missing(f"{sandbox_id}/output", trio.current_time()):
+            detail = f"ended with code {dead.code}; its output cannot be read yet"
+            return Inspection(stage=Stage.UNKNOWN, detail=detail)
+    elif said is not None:
         return Inspection(stage=Stage.COMMAND_EXITED, exit_code=said.code, result=said.result)
     why = ENDED_BY_PROVIDER.get(dead.code)
     if why is not None:
         return Inspection(stage=Stage.SANDBOX_STOPPED, detail=f"{why} ({dead.code})")
-    detail = f"the sandbox ended with code {dead.code}; its output cannot be read"
+    detail = f"the sandbox ended with code {dead.code} and left no result"
     return Inspection(stage=Stage.COMMAND_EXITED, exit_code=dead.code, detail=detail)
 
 
-async def _running(session: Session, opened: Opened, alive: Alive, sandbox_id: str) -> Inspection:
+async def _running(
+    session: Session, opened: Opened, absences: Absences, alive: Alive, sandbox_id: str
+) -> Inspection:
     try:
         state = await state_of(session, alive.handle)
         result = await _result_left(session, alive) if state.result else None
@@ -109,7 +117,7 @@ async def _running(session: Session, opened: Opened, alive: Alive, sandbox_id: s
         # A file that cannot be read says nothing about the sandbox, which may just have ended.
         again = await look(session, opened, sandbox_id)
         if isinstance(again, Dead):
-            return await _ended(session, again)
+            return await _ended(session, absences, again, sandbox_id)
         failure = judge(error)
         return Inspection(stage=Stage.UNKNOWN, detail=f"{failure.code}: {failure.detail}")
     return Inspection(stage=_stage(state), exit_code=state.code, result=result)

@@ -84,8 +84,13 @@ async def let_go(session: Session, seen: Seen) -> None:
             await session.raw(seen.handle.detach.aio)
 
 
-async def last_words(session: Session, dead: Dead) -> Ending | None:
-    """What an ended sandbox printed; `None` when it printed nothing or cannot be read any more."""
+@attrs.frozen(kw_only=True)
+class Unheard:
+    """What an ended sandbox printed could not be read; a later try may have it."""
+
+
+async def last_words(session: Session, dead: Dead) -> Ending | Unheard | None:
+    """What the entrypoint of an ended sandbox said last; `None` when it said nothing."""
 
     async def read() -> str | None:
         last, printed = None, 0
@@ -99,10 +104,10 @@ async def last_words(session: Session, dead: Dead) -> Ending | None:
     with trio.move_on_after(COPY_S):
         try:
             line = await session.raw(read)
-        except Exception:  # noqa: BLE001 - the copy is for luck; that it has ended is known
-            return None
+        except Exception:  # noqa: BLE001 - whatever it was, nothing was heard
+            return Unheard()
         return None if line is None else _ending(line.removeprefix(COPY))
-    return None
+    return Unheard()
 
 
 def result_of(body: bytes) -> RunnerTerminal | None:

@@ -15,7 +15,16 @@ import trio
 from deepline.adapters.modal.failures import port_error
 from deepline.adapters.modal.files import write_file
 from deepline.adapters.modal.inspection import state_of
-from deepline.adapters.modal.seen import Absent, Alive, Dead, Unread, last_words, let_go, look
+from deepline.adapters.modal.seen import (
+    Absent,
+    Alive,
+    Dead,
+    Ending,
+    Unread,
+    last_words,
+    let_go,
+    look,
+)
 from deepline.adapters.modal.session import Session
 from deepline.core.model.sandbox import SandboxRef
 from deepline.ports.errors import NotFound, Refused
@@ -47,7 +56,7 @@ async def start(session: Session, sandbox: SandboxRef, runner: RunnerStart) -> S
             case Absent():
                 raise NotFound(f"there is no Modal sandbox {sandbox.sandbox_id}")
             case Dead():
-                if await last_words(session, seen) is None:
+                if not isinstance(await last_words(session, seen), Ending):
                     raise NotFound(f"the Modal sandbox {sandbox.sandbox_id} has ended")
                 return STARTED
             case Alive():
