@@ -26,8 +26,9 @@ def _wanted(lock: str) -> list[Requirement]:
     if lock != "build.txt":
         lines += project["project"]["dependencies"]
         lines += project["project"]["optional-dependencies"]["embedded"]
-    if lock in {"daytona.txt", "dev.txt"}:
-        lines += project["project"]["optional-dependencies"]["daytona"]
+    for extra in ("daytona", "modal"):
+        if lock in {f"{extra}.txt", "dev.txt"}:
+            lines += project["project"]["optional-dependencies"][extra]
     if lock == "build.txt":
         lines += groups["build"]
     if lock == "dev.txt":
@@ -35,7 +36,7 @@ def _wanted(lock: str) -> list[Requirement]:
     return [Requirement(line) for line in lines]
 
 
-@pytest.mark.parametrize("lock", ["build.txt", "daytona.txt", "dev.txt", "runtime.txt"])
+@pytest.mark.parametrize("lock", ["build.txt", "daytona.txt", "dev.txt", "modal.txt", "runtime.txt"])
 def test_locks_hold_what_the_project_asks_for(lock: str) -> None:
     """Every dependency in pyproject.toml is locked at a version it allows; else: `make lock`."""
     locked = _locked(lock)
@@ -45,7 +46,7 @@ def test_locks_hold_what_the_project_asks_for(lock: str) -> None:
         assert requirement.specifier.contains(version), f"{requirement} but locked {version}"
 
 
-@pytest.mark.parametrize("lock", ["build.txt", "daytona.txt", "runtime.txt"])
+@pytest.mark.parametrize("lock", ["build.txt", "daytona.txt", "modal.txt", "runtime.txt"])
 def test_what_is_run_is_what_is_tested(lock: str) -> None:
     """The lock files agree on every version."""
     tested = _locked("dev.txt")
