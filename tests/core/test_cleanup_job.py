@@ -127,6 +127,20 @@ def test_a_misrouted_job_is_routed_anew() -> None:
     )
 
 
+@pytest.mark.parametrize("owner", [None, "other"])
+def test_a_job_that_has_nowhere_to_go_is_seen(owner: str | None) -> None:
+    """A sandbox whose owner was asked already, or is unknown, is a failure that backs off (L06)."""
+    facts = attrs.evolve(
+        FRESH, seen=Seen.MISROUTED, routing_domain=owner, owner_before="other", failure_count=2
+    )
+
+    decision = rule.after_delete(facts, NOW, PACE)
+
+    assert decision == Again(
+        events=decision.events, delay=PACE.first_backoff * 4, failed=True, routing_domain=None
+    )
+
+
 @pytest.mark.parametrize(
     ("owed_for", "delay"),
     [
@@ -154,6 +168,7 @@ def test_the_name_of_an_unanswered_create_is_watched(seen: Seen) -> None:
     later = attrs.evolve(facts, owed_for=PACE.create_may_land)
 
     assert isinstance(decision, Again)
+    assert decision.forgets
     assert isinstance(rule.after_delete(later, NOW, PACE), Done)
 
 

@@ -43,8 +43,8 @@ class DeleteFacts:
 
     `accepted_before` is when the stored acceptance was given; `accepted_now` says that this call
     was accepted. `routing_domain` is the real owner when misrouted. `owed_for` is how long the
-    deletion has been owed, and `unrecorded` that nobody wrote down which sandbox came of the
-    operation: then a create of it whose answer was lost may still land.
+    deletion has been owed, and `unrecorded` that no create of the operation was answered: then one
+    may still land. `owner_before` is the organisation that was asked.
     """
 
     seen: Seen
@@ -54,6 +54,7 @@ class DeleteFacts:
     code: str | None = None
     detail: str | None = None
     routing_domain: str | None = None
+    owner_before: str | None = None
     owed_for: timedelta = timedelta(0)
     unrecorded: bool = False
 
@@ -77,12 +78,16 @@ class Done:
 
 @attrs.frozen(kw_only=True)
 class Again:
-    """Look again after `delay`, as a failure if `failed`; `routing_domain` routes it anew."""
+    """Look again after `delay`, as a failure if `failed`; `routing_domain` routes it anew.
+
+    `forgets`: this sandbox is gone, and what is looked for is another that may have come.
+    """
 
     events: tuple[Event, ...]
     delay: timedelta
     failed: bool
     routing_domain: str | None = None
+    forgets: bool = False
 
 
 CleanupDecision: TypeAlias = Done | Again
@@ -117,10 +122,7 @@ def after_delete(facts: DeleteFacts, now: datetime, pace: Pace) -> CleanupDecisi
         # Deleting one sandbox of an unanswered create frees its name for another try of it.
         return _not_yet_found(facts, now, pace) if facts.unrecorded else _done(facts, now)
     if facts.seen is Seen.MISROUTED:
-        event = Event(kind=MISROUTED, fields={"routingDomain": facts.routing_domain})
-        return Again(
-            events=(event,), delay=pace.poll, failed=False, routing_domain=facts.routing_domain
-        )
+        return _misrouted(facts, pace)
     if facts.seen is Seen.NOTHING_FOUND:
         return _not_yet_found(facts, now, pace)
     if facts.seen is Seen.PENDING:
@@ -141,6 +143,16 @@ def _done(facts: DeleteFacts, now: datetime) -> Done:
     )
 
 
+def _misrouted(facts: DeleteFacts, pace: Pace) -> Again:
+    """Route the job to its real owner; one that is there already has nobody to delete it."""
+    event = Event(kind=MISROUTED, fields={"routingDomain": facts.routing_domain})
+    if facts.routing_domain in {None, facts.owner_before}:
+        return Again(events=(event,), delay=_backoff(facts, pace), failed=True)
+    return Again(
+        events=(event,), delay=pace.poll, failed=False, routing_domain=facts.routing_domain
+    )
+
+
 def _not_yet_found(facts: DeleteFacts, now: datetime, pace: Pace) -> CleanupDecision:
     """A create whose answer was lost may land after its run ended; only time proves that none will.
 
@@ -150,7 +162,12 @@ def _not_yet_found(facts: DeleteFacts, now: datetime, pace: Pace) -> CleanupDeci
     if left <= timedelta(0):
         return _done(facts, now)
     event = Event(kind=PENDING, fields={"code": "create_may_land"})
-    return Again(events=(event,), delay=min(left, max(pace.poll, facts.owed_for / 2)), failed=False)
+    return Again(
+        events=(event,),
+        delay=min(left, max(pace.poll, facts.owed_for / 2)),
+        failed=False,
+        forgets=True,
+    )
 
 
 def _pending(facts: DeleteFacts, pace: Pace) -> Again:
@@ -165,7 +182,13 @@ def _pending(facts: DeleteFacts, pace: Pace) -> Again:
 
 def _failed(facts: DeleteFacts, pace: Pace) -> Again:
     fields: dict[str, Json] = {"code": facts.code or facts.seen.value, "detail": facts.detail}
+    return Again(
+        events=(Event(kind=FAILED, fields=fields),), delay=_backoff(facts, pace), failed=True
+    )
+
+
+def _backoff(facts: DeleteFacts, pace: Pace) -> timedelta:
     # 2**40 first pauses are beyond any longest pause; the bound keeps the product representable.
     doublings = min(facts.failure_count, 40)
-    delay = min(pace.longest_backoff, pace.first_backoff * 2**doublings)
-    return Again(events=(Event(kind=FAILED, fields=fields),), delay=delay, failed=True)
+    backoff: timedelta = pace.first_backoff * 2**doublings
+    return min(pace.longest_backoff, backoff)

@@ -8,6 +8,7 @@ import attrs
 
 from deepline.core.model.identity import AttemptKey, OrgId
 from deepline.core.model.json_value import JsonObject
+from deepline.core.model.sandbox import SandboxRef
 
 
 @attrs.frozen(kw_only=True)
@@ -15,7 +16,8 @@ class CleanupJob:
     """One sandbox, or one operation whose sandbox may exist, to be deleted with proof.
 
     `sandbox_id` is `None` when only the operation's name is known; then the sandbox is looked up
-    by `sandbox_name`. `age` is how long the deletion has been owed, by the store's clock.
+    by `sandbox_name`. `searched` says that `sandbox_id` came of such a look-up, so that another may
+    still come. `age` is how long the deletion has been owed, by the store's clock.
     `cleanup_attempt` counts claims of the job from 1; `failure_count` counts
     failed deletes. `owner` fences the answers.
     """
@@ -33,6 +35,7 @@ class CleanupJob:
     failure_count: int
     age: timedelta
     capture_crash: bool
+    searched: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -49,11 +52,16 @@ class JobDone:
 
 @attrs.frozen(kw_only=True)
 class JobAgain:
-    """Not gone yet: look again after `delay`. `failed` counts it as a failure."""
+    """Not gone yet: look again after `delay`. `failed` counts it as a failure.
+
+    `forgets`: the sandbox that a look-up found is gone, its time ends, and the job looks for
+    another one of its operation.
+    """
 
     delay: timedelta
     failed: bool
     routing_domain: str | None = None
+    forgets: bool = False
 
 
 JobResult: TypeAlias = JobDone | JobAgain
@@ -80,6 +88,14 @@ class Cleanup(Protocol):
 
     async def record_event(self, job: CleanupJob, kind: str, fields: JsonObject) -> None:
         """Append a durable cleanup event; only one `provider_delete_accepted` is kept (I41)."""
+        ...
+
+    async def record_found(self, job: CleanupJob, sandbox: SandboxRef) -> bool:
+        """Write down which sandbox a look-up found, before anybody deletes it (C47, C48).
+
+        False, with nothing written, when the job's lease was lost, when its operation is not
+        exactly that of the job, or when the operation is known to have made another sandbox.
+        """
         ...
 
     async def finish(self, job: CleanupJob, result: JobResult) -> bool:

@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from deepline.core import cleanup_job as rule
+from deepline.core import found_sandbox as search
 from deepline.core.event_catalogue.event import CLEANUP
 from deepline.core.limits import Limits
 from deepline.core.model.identity import AttemptKey
@@ -128,18 +129,18 @@ class CleanupController:
     async def process(self, job: CleanupJob) -> None:
         """Work on one leased job in C51's order. Raises port errors of the store."""
         accepted_before = None
+        outcome: DeleteOutcome | None = None
         try:
-            if rule.reads_acceptance(job.provider, job.cleanup_attempt):
-                acceptance = await self.cleanup.acceptance(job)
+            job, outcome = await self._identified(job)
+            if outcome is None:
+                acceptance = await self._acceptance(job)
                 accepted_before = acceptance.accepted_at if acceptance else None
-            else:
-                acceptance = None
-            if rule.starts_delete(accepted_before):
-                timeout_ms = int(self.limits.sandbox_delete.total_seconds() * 1000)
-                if self.crashes is not None:
-                    await self.crashes.before_delete(job)
-                await self.cleanup.record_event(job, rule.STARTED, {"timeoutMs": timeout_ms})
-            outcome = await self._bounded_delete(job, acceptance)
+                if rule.starts_delete(accepted_before):
+                    timeout_ms = int(self.limits.sandbox_delete.total_seconds() * 1000)
+                    if self.crashes is not None:
+                        await self.crashes.before_delete(job)
+                    await self.cleanup.record_event(job, rule.STARTED, {"timeoutMs": timeout_ms})
+                outcome = await self._bounded_delete(job, acceptance)
         except PortError as error:
             outcome = DeleteFailed(code="store", detail=text_of(error))
         facts = facts_of(outcome, job, accepted_before)
@@ -155,38 +156,54 @@ class CleanupController:
         self.telemetry.count("cleanup_outcomes", provider=job.provider, outcome=facts.seen.value)
         await self._finish(job, decision)
 
+    async def _acceptance(self, job: CleanupJob) -> Acceptance | None:
+        if not rule.reads_acceptance(job.provider, job.cleanup_attempt):
+            return None
+        return await self.cleanup.acceptance(job)
+
+    async def _identified(self, job: CleanupJob) -> tuple[CleanupJob, DeleteOutcome | None]:
+        """The job with its sandbox known to the store, else what the look-up comes to (C47, C48).
+
+        Never deletes: what was found is written down first, so that its end can be proven.
+        """
+        if job.sandbox_id is not None:
+            return job, None
+        found: SandboxRef | DeleteOutcome | None = DeleteTimedOut()
+        with trio.move_on_after(self.limits.sandbox_delete.total_seconds()):
+            found = await self._found(job)
+        if found is not None and not isinstance(found, SandboxRef):
+            return job, found
+        decision = search.after_search(job.provider, found)
+        if isinstance(decision, search.KeepLooking):
+            return job, NothingFound()
+        if isinstance(decision, search.RecordIntent):
+            recorded = await self.cleanup.record_found(job, decision.sandbox)
+            refusal = search.after_record(recorded=recorded)
+            if refusal is None:
+                return _searched(job, decision.sandbox), None
+            decision = refusal
+        return job, DeleteFailed(code=decision.code, detail=decision.why.rule)
+
+    async def _found(self, job: CleanupJob) -> SandboxRef | DeleteOutcome | None:
+        try:
+            return await self.providers[job.provider].find(_operation_of(job))
+        except PortError as error:
+            return DeleteFailed(code=type(error).__name__, detail=text_of(error))
+
     async def _bounded_delete(
         self, job: CleanupJob, acceptance: Acceptance | None
     ) -> DeleteOutcome:
-        provider = self.providers[job.provider]
+        assert job.sandbox_id is not None
+        sandbox = SandboxRef(
+            provider=job.provider, sandbox_id=job.sandbox_id, routing_domain=job.routing_domain
+        )
         outcome: DeleteOutcome = DeleteTimedOut()
         with trio.move_on_after(self.limits.sandbox_delete.total_seconds()):
             try:
-                sandbox = await self._sandbox_of(job, provider)
-                if sandbox is None:
-                    return NothingFound()
-                outcome = await provider.delete(sandbox, acceptance)
+                outcome = await self.providers[job.provider].delete(sandbox, acceptance)
             except PortError as error:
                 return DeleteFailed(code=type(error).__name__, detail=text_of(error))
         return outcome
-
-    async def _sandbox_of(self, job: CleanupJob, provider: SandboxProvider) -> SandboxRef | None:
-        """The job's sandbox; `None` when only the operation is known and no sandbox came of it."""
-        if job.sandbox_id is not None:
-            return SandboxRef(
-                provider=job.provider, sandbox_id=job.sandbox_id, routing_domain=job.routing_domain
-            )
-        return await provider.find(
-            Operation(
-                key=job.job_id,
-                token=job.operation_token or "",
-                name=job.sandbox_name or "",
-                provider=job.provider,
-                org_id=job.org_id,
-                run_id=job.key.run_id,
-                attempt=job.key.attempt,
-            )
-        )
 
     async def _finish(self, job: CleanupJob, decision: rule.CleanupDecision) -> None:
         match decision:
@@ -202,11 +219,17 @@ class CleanupController:
                     providerOutcome=seen.value,
                     completionOutcome="recorded" if kept else "lease_lost",
                 )
-            case rule.Again(delay=delay, failed=failed, routing_domain=domain):
+            case rule.Again():
                 await self.cleanup.finish(
-                    job, JobAgain(delay=delay, failed=failed, routing_domain=domain)
+                    job,
+                    JobAgain(
+                        delay=decision.delay,
+                        failed=decision.failed,
+                        routing_domain=decision.routing_domain,
+                        forgets=decision.forgets,
+                    ),
                 )
-                if failed and job.failure_count + 1 >= rule.ALARM_AFTER_FAILURES:
+                if decision.failed and job.failure_count + 1 >= rule.ALARM_AFTER_FAILURES:
                     self.telemetry.error(
                         CHANNEL,
                         "sandbox_cleanup_stuck",
@@ -230,6 +253,28 @@ def _captures(ports: WorkerPorts) -> CrashCapture | None:
     )
 
 
+def _operation_of(job: CleanupJob) -> Operation:
+    """The operation whose sandbox the job looks for."""
+    return Operation(
+        key=job.job_id,
+        token=job.operation_token or "",
+        name=job.sandbox_name or "",
+        provider=job.provider,
+        org_id=job.org_id,
+        run_id=job.key.run_id,
+        attempt=job.key.attempt,
+    )
+
+
+def _searched(job: CleanupJob, sandbox: SandboxRef) -> CleanupJob:
+    return attrs.evolve(
+        job,
+        sandbox_id=sandbox.sandbox_id,
+        routing_domain=sandbox.routing_domain or job.routing_domain,
+        searched=True,
+    )
+
+
 def facts_of(
     outcome: DeleteOutcome, job: CleanupJob, accepted_before: datetime | None
 ) -> rule.DeleteFacts:
@@ -240,7 +285,8 @@ def facts_of(
             seen=seen,
             failure_count=job.failure_count,
             owed_for=job.age,
-            unrecorded=job.sandbox_id is None,
+            unrecorded=job.sandbox_id is None or job.searched,
+            owner_before=job.routing_domain,
             accepted_before=accepted_before,
             **more,  # type: ignore[arg-type]  # each case below names fields of DeleteFacts
         )

@@ -6,6 +6,7 @@ import attrs
 import trio
 
 from deepline.core.model.identity import RunId
+from deepline.core.model.sandbox import SandboxRef
 from deepline.ports.cleanup import CleanupJob, JobAgain, JobDone
 from deepline.testing.scene import LATER, LEASE, PROVIDER, Held, Scene
 from deepline.testing.stores import Stores
@@ -192,6 +193,76 @@ class CleanupContract:
         await stores.cleanup.record_event(job, "provider_delete_accepted", {"routingDomain": "b"})
 
         assert await stores.cleanup.acceptance(job) == first
+
+    async def test_a_found_sandbox_is_written_down(self, stores: Stores) -> None:
+        """What a look-up found gets its time, an identity and, in the end, a next look-up (C48)."""
+        scene = await Scene.on(stores)
+        job, found = await self._unanswered(scene)
+
+        assert await stores.cleanup.record_found(job, found)
+
+        assert not await stores.cleanup.record_found(job, found)
+        known = attrs.evolve(job, sandbox_id=found.sandbox_id, routing_domain="domain-1")
+        await stores.cleanup.record_event(known, "provider_delete_accepted", {})
+        await stores.cleanup.finish(job, JobAgain(delay=timedelta(0), failed=False))
+        (second,) = await scene.jobs()
+        assert (second.sandbox_id, second.searched) == (found.sandbox_id, True)
+        assert await stores.cleanup.acceptance(second) is not None
+        again = JobAgain(delay=timedelta(0), failed=False, forgets=True)
+        assert await stores.cleanup.finish(second, again)
+        (third,) = await scene.jobs()
+        assert third.sandbox_id is None
+        (use,) = await stores.usage.of_run(RUN)
+        assert (use.sandbox_id, use.ended_at is not None) == (found.sandbox_id, True)
+
+    async def test_a_second_sandbox_of_one_create(self, stores: Stores) -> None:
+        """After the first one found is gone another may be found, and is written down as well."""
+        scene = await Scene.on(stores)
+        job, found = await self._unanswered(scene)
+        await stores.cleanup.record_found(job, found)
+        await stores.cleanup.finish(job, JobAgain(delay=timedelta(0), failed=False, forgets=True))
+        (second,) = await scene.jobs()
+
+        assert await stores.cleanup.record_found(
+            second, attrs.evolve(found, sandbox_id="sandbox-later")
+        )
+
+        assert len(await stores.usage.of_run(RUN)) == 2
+
+    async def test_a_found_sandbox_must_be_exactly_that(self, stores: Stores) -> None:
+        """Under another token, name, organisation or owner nothing is written (C47, I42)."""
+        scene = await Scene.on(stores)
+        job, found = await self._unanswered(scene)
+
+        for other in (
+            attrs.evolve(job, operation_token=None),
+            attrs.evolve(job, sandbox_name="dl-another"),
+            attrs.evolve(job, org_id="org-2"),
+            attrs.evolve(job, key=attrs.evolve(job.key, attempt=2)),
+            attrs.evolve(job, owner="somebody"),
+            attrs.evolve(job, cleanup_attempt=7),
+        ):
+            assert not await stores.cleanup.record_found(other, found)
+        assert not await stores.cleanup.record_found(job, attrs.evolve(found, provider="other"))
+        assert not await stores.usage.of_run(RUN)
+
+    async def test_a_known_sandbox_is_not_replaced(self, stores: Stores) -> None:
+        """A job whose sandbox was reported by its maker keeps that one."""
+        scene = await Scene.on(stores)
+        held = await self._ended(scene)
+        (job,) = await scene.jobs()
+        assert held.sandbox is not None
+
+        other = attrs.evolve(held.sandbox, sandbox_id="sandbox-other")
+        assert not await stores.cleanup.record_found(job, other)
+
+    async def _unanswered(self, scene: Scene) -> tuple[CleanupJob, SandboxRef]:
+        """The job of a create that nobody heard the answer of, and the sandbox it made."""
+        held = await scene.reserved(await scene.started())
+        await scene.commit(held)
+        (job,) = await scene.jobs()
+        assert job.sandbox_id is None
+        return job, scene.sandbox_of(held)
 
     async def _ended(self, scene: Scene, run: str = "run-1") -> Held:
         """A run that ended with a sandbox."""

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from deepline.adapters.memory.obligations import needed
+from deepline.adapters.memory.obligations import add_usage, needed
 from deepline.adapters.memory.rows import CleanupEventRow, CleanupJobRow
 from deepline.adapters.memory.world import Port
 from deepline.core.model.identity import AttemptKey
 from deepline.core.model.json_value import JsonObject
+from deepline.core.model.sandbox import Operation, SandboxRef
 from deepline.ports.cleanup import Acceptance, CleanupJob, JobAgain, JobDone, JobResult
 
 ACCEPTED = "provider_delete_accepted"
@@ -90,6 +91,24 @@ class MemoryCleanup(Port):
 
         await self._step("cleanup.record_event", effect)
 
+    async def record_found(self, job: CleanupJob, sandbox: SandboxRef) -> bool:
+        def effect() -> bool:
+            row = self._held(job)
+            if row is None or row.sandbox_id is not None:
+                return False
+            operation = self.world.operations[row.operation_key]
+            if not _same_operation(operation.operation, job, sandbox):
+                return False
+            if operation.sandbox_id not in (None, sandbox.sandbox_id) and not row.searched:
+                return False
+            row.sandbox_id = operation.sandbox_id = sandbox.sandbox_id
+            row.searched = True
+            self._reroute(row, sandbox.routing_domain)
+            add_usage(self.world, operation)
+            return True
+
+        return await self._step("cleanup.record_found", effect)
+
     async def finish(self, job: CleanupJob, result: JobResult) -> bool:
         def effect() -> bool:
             row = self._held(job)
@@ -103,6 +122,9 @@ class MemoryCleanup(Port):
                     row.due_at = self.world.now() + result.delay
                     row.failure_count += result.failed
                     self._reroute(row, result.routing_domain)
+                    if result.forgets and row.searched:
+                        self._end_use(row)
+                        row.sandbox_id = None
             return True
 
         return await self._step("cleanup.finish", effect)
@@ -118,7 +140,11 @@ class MemoryCleanup(Port):
         del self.world.open_cleanup[job.job_id]
         operation = self.world.operations[job.operation_key]
         operation.state, operation.gone_at = "gone", now
-        ended_at = self._accepted_at(job) or now
+        self._end_use(job)
+
+    def _end_use(self, job: CleanupJobRow) -> None:
+        """End the time of the job's sandbox: at the first acceptance of its delete, else now."""
+        ended_at = self._accepted_at(job) or self.world.now()
         for use in self.world.usage.get(job.key.run_id, ()):
             same = (use.key, use.provider, use.sandbox_id) == (
                 job.key,
@@ -127,6 +153,25 @@ class MemoryCleanup(Port):
             )
             if same and use.ended_at is None:
                 use.ended_at = max(use.started_at, ended_at)
+
+
+def _same_operation(operation: Operation, job: CleanupJob, sandbox: SandboxRef) -> bool:
+    """Is the job's operation the very one whose sandbox was looked for (I42)?"""
+    return (
+        operation.token,
+        operation.name,
+        operation.provider,
+        operation.org_id,
+        operation.run_id,
+        operation.attempt,
+    ) == (
+        job.operation_token,
+        job.sandbox_name,
+        sandbox.provider,
+        job.org_id,
+        job.key.run_id,
+        job.key.attempt,
+    )
 
 
 def _is_repeated(event: CleanupEventRow, job: CleanupJob) -> bool:
@@ -160,4 +205,5 @@ def _job_value(row: CleanupJobRow, owner: str, now: datetime) -> CleanupJob:
         failure_count=row.failure_count,
         age=now - row.created_at,
         capture_crash=row.capture_crash,
+        searched=row.searched,
     )

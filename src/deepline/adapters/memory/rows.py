@@ -216,6 +216,7 @@ class CleanupJobRow:
     due_at: datetime
     created_at: datetime
     capture_crash: bool = False
+    searched: bool = False
     cleanup_attempt: int = 0
     failure_count: int = 0
     owner: str | None = None

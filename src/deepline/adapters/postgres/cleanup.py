@@ -8,6 +8,7 @@ from deepline.adapters.postgres.steps import Row, Steps
 from deepline.core.instants import length_ms
 from deepline.core.model.identity import AttemptKey, OrgId, RunId
 from deepline.core.model.json_value import Json, JsonObject
+from deepline.core.model.sandbox import SandboxRef
 from deepline.ports.cleanup import Acceptance, CleanupJob, JobAgain, JobDone, JobResult
 
 _ACCEPTANCE = "select {schema}.iso({schema}.accepted_at(%s, %s, %s, %s, %s, %s))"
@@ -47,27 +48,48 @@ class PostgresCleanup:
         request = _sandbox(job) | {"job_id": int(job.job_id), "kind": kind, "fields": fields}
         await self._steps.write("record_cleanup_events", request)
 
+    async def record_found(self, job: CleanupJob, sandbox: SandboxRef) -> bool:
+        """Record the sandbox under the operation's exact identity, while the job is held."""
+        request: dict[str, Json] = _fence(job) | {
+            "attempt": job.key.attempt,
+            "org_id": job.org_id,
+            "provider": sandbox.provider,
+            "sandbox_id": sandbox.sandbox_id,
+            "sandbox_name": job.sandbox_name,
+            "operation_token": job.operation_token,
+            "routing_domain": sandbox.routing_domain,
+        }
+        answer = await self._steps.write("record_found_sandboxes", request)
+        assert isinstance(answer, dict)
+        return bool(answer["recorded"])
+
     async def finish(self, job: CleanupJob, result: JobResult) -> bool:
         """Close or put off the job."""
-        request: dict[str, Json] = {
-            "run_id": job.key.run_id,
-            "job_id": int(job.job_id),
-            "owner": job.owner,
-            "cleanup_attempt": job.cleanup_attempt,
-        }
+        request = _fence(job)
         match result:
             case JobDone():
-                request |= {"done": True, "failed": False}
-            case JobAgain(delay=delay, failed=failed, routing_domain=routing_domain):
+                request |= {"done": True, "failed": False, "forgets": False}
+            case JobAgain():
                 request |= {
                     "done": False,
-                    "failed": failed,
-                    "delay_ms": length_ms(delay),
-                    "routing_domain": routing_domain,
+                    "failed": result.failed,
+                    "forgets": result.forgets,
+                    "delay_ms": length_ms(result.delay),
+                    "routing_domain": result.routing_domain,
                 }
         answer = await self._steps.write("finish_cleanup", request)
         assert isinstance(answer, dict)
         return bool(answer["held"])
+
+
+def _fence(job: CleanupJob) -> dict[str, Json]:
+    """By what a job is still the asker's own."""
+    return {
+        "run_id": job.key.run_id,
+        "job_id": int(job.job_id),
+        "owner": job.owner,
+        "cleanup_attempt": job.cleanup_attempt,
+    }
 
 
 def _sandbox(job: CleanupJob) -> dict[str, Json]:
@@ -99,4 +121,5 @@ def _job(answer: object) -> CleanupJob:
         failure_count=answer["failure_count"],
         age=timedelta(milliseconds=answer["age_ms"]),
         capture_crash=answer["capture_crash"],
+        searched=answer["searched"],
     )
