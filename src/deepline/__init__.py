@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from deepline.ports.sandbox_provider import StartedRunner as StartedRunner
     from deepline.ports.telemetry import Telemetry as Telemetry
     from deepline.runtime.sandbox_backend import SandboxBackend as SandboxBackend
-    from deepline.runtime.sandbox_backend import SandboxSettings as SandboxSettings
+    from deepline.runtime.sandbox_settings import SandboxSettings as SandboxSettings
     from deepline.runtime.stop import Stop as Stop
     from deepline.runtime.stop import obey_signals as obey_signals
     from deepline.runtime.worker import BadConfiguration as BadConfiguration
@@ -100,7 +100,8 @@ _PLACES = {
     "ports.ledger": ("Ledger",),
     "ports.sandbox_provider": ("RunnerStart", "SandboxProvider", "StartedRunner"),
     "ports.telemetry": ("Telemetry",),
-    "runtime.sandbox_backend": ("SandboxBackend", "SandboxSettings"),
+    "runtime.sandbox_backend": ("SandboxBackend",),
+    "runtime.sandbox_settings": ("SandboxSettings",),
     "runtime.stop": ("Stop", "obey_signals"),
     "runtime.worker": ("BadConfiguration", "Worker", "WorkerSettings"),
     "runtime.worker_ports": ("WorkerPorts",),

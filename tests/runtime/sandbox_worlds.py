@@ -13,7 +13,8 @@ from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.result import Completed, RunnerTerminal
 from deepline.core.model.why import Why
 from deepline.ports.terminals import OfferOutcome
-from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
+from deepline.runtime.sandbox_backend import SandboxBackend
+from deepline.runtime.sandbox_settings import SandboxSettings
 from deepline.runtime.stop import Stop
 from deepline.runtime.worker import Worker
 from tests.runtime.worlds import SmallWorld

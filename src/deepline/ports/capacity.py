@@ -1,6 +1,5 @@
 """Sandbox operations reserved before a provider is asked (C46, C47, C64)."""
 
-import enum
 from datetime import timedelta
 from typing import Protocol
 
@@ -8,14 +7,9 @@ import attrs
 
 from deepline.core.model.identity import AttemptRef, OrgId
 from deepline.core.model.sandbox import Operation
+from deepline.core.sandbox_operation import OperationState
 
-
-class OperationState(enum.StrEnum):
-    """What to do with a reservation (C46.3)."""
-
-    CREATE = "create"
-    RESUME = "resume"
-    FINISH_DELETE = "finish_delete"
+__all__ = ["Capacity", "OperationState", "Reservation"]
 
 
 @attrs.frozen(kw_only=True)

@@ -16,7 +16,8 @@ from deepline.runtime.cleanup_controller import CleanupController
 from deepline.runtime.controller_role import ControllerPorts, Controllers, ControllerSettings
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.outbox_projector import OutboxProjector
-from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
+from deepline.runtime.sandbox_backend import SandboxBackend
+from deepline.runtime.sandbox_settings import SandboxSettings
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import keep_running
 from deepline.runtime.worker import Worker, WorkerSettings

@@ -5,7 +5,7 @@ from datetime import timedelta
 import attrs
 import trio
 
-from deepline.core.model.identity import RunId
+from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.sandbox import SandboxRef
 from deepline.ports.cleanup import CleanupJob, JobAgain, JobDone
 from deepline.testing.scene import LATER, LEASE, PROVIDER, Held, Scene
@@ -237,7 +237,7 @@ class CleanupContract:
         for other in (
             attrs.evolve(job, operation_token=None),
             attrs.evolve(job, sandbox_name="dl-another"),
-            attrs.evolve(job, org_id="org-2"),
+            attrs.evolve(job, org_id=OrgId("org-2")),
             attrs.evolve(job, key=attrs.evolve(job.key, attempt=2)),
             attrs.evolve(job, owner="somebody"),
             attrs.evolve(job, cleanup_attempt=7),

@@ -124,7 +124,7 @@ class MemoryCleanup(Port):
                     self._reroute(row, result.routing_domain)
                     if result.forgets and row.searched:
                         self._end_use(row)
-                        row.sandbox_id = None
+                        row.sandbox_id = self.world.operations[row.operation_key].sandbox_id = None
             return True
 
         return await self._step("cleanup.finish", effect)

@@ -20,7 +20,8 @@ from deepline.cli.providers import check_providers, opened_providers
 from deepline.cli.settings.worker import WorkerRole, lane_of
 from deepline.core.model.identity import Lane
 from deepline.ports.sandbox_provider import SandboxProvider
-from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
+from deepline.runtime.sandbox_backend import SandboxBackend
+from deepline.runtime.sandbox_settings import SandboxSettings
 from deepline.runtime.stop import Stop
 from deepline.runtime.worker import Worker, WorkerSettings
 from deepline.runtime.worker_ports import WorkerPorts

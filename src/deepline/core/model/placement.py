@@ -10,7 +10,8 @@ class PlacementPolicy:
     """A named set of providers with the credentials they need and an optional canary share.
 
     `canary_basis_points` is the share of production runs, out of 10 000, given to
-    `canary_provider`.
+    `canary_provider`. `fallback_providers` take a run in this order where the provider before
+    certainly made nothing for it.
     """
 
     policy_id: str
@@ -19,3 +20,4 @@ class PlacementPolicy:
     required_credential_env: Sequence[str] = ()
     canary_provider: str | None = None
     canary_basis_points: int = 0
+    fallback_providers: Sequence[str] = ()

@@ -45,16 +45,16 @@ CLEANUP_BUGS = (
     bug(
         "forgotten-though-unanswered",
         "A create without an answer is forgotten as one that never happened.",
-        f"{RUNTIME}.sandbox_backend:SandboxBackend._created",
-        "cause, certain = error, False",
+        f"{RUNTIME}.sandbox_acquisition:SandboxAcquisition._made",
+        "cause, unknown, looks = error, True, True",
         "cause = error",
     ),
     bug(
         "billed-until-gone",
         "A sandbox is billed until it is gone, not until its delete was accepted.",
-        f"{MEMORY}.cleanup:MemoryCleanup._done",
-        "ended_at = self._accepted_at(job) or now",
-        "ended_at = now",
+        f"{MEMORY}.cleanup:MemoryCleanup._end_use",
+        "ended_at = self._accepted_at(job) or self.world.now()",
+        "ended_at = self.world.now()",
     ),
     bug(
         "one-sandbox-too-many",

@@ -114,6 +114,8 @@ begin
                 perform {schema}.end_operation(j, v_now);
             elsif q.forgets and j.searched then
                 perform {schema}.end_use(j, j.sandbox_id, v_now);
+                update {schema}.sandbox_operations o set sandbox_id = null
+                 where o.operation_key = j.operation_key;
             elsif q.routing_domain is not null then
                 update {schema}.sandbox_operations o set routing_domain = q.routing_domain
                  where o.operation_key = j.operation_key;

@@ -1,0 +1,69 @@
+"""From a reservation to a sandbox: create, look up first, or finish a delete (C46, C47, I43).
+
+A create that may have been sent under the same identity is asked for by looking, since a second
+one may make a second sandbox; where a delete of that identity is pending, nothing is made at all.
+Another provider may be tried only where the one before certainly made nothing.
+"""
+
+import enum
+from typing import TypeAlias
+
+import attrs
+
+from deepline.core.model.why import Why
+
+
+class OperationState(enum.StrEnum):
+    """How the store found the operation when it was reserved."""
+
+    CREATE = "create"
+    RESUME = "resume"
+    FINISH_DELETE = "finish_delete"
+
+
+@attrs.frozen
+class CreateSandbox:
+    """Nobody asked the provider yet. If it answers that it made nothing, that is certain."""
+
+    why: Why
+
+
+@attrs.frozen
+class LookUpFirst:
+    """A create may have been sent: look by name, and create only where nothing is found."""
+
+    why: Why
+
+
+@attrs.frozen
+class FinishDelete:
+    """Its sandbox is being deleted: make nothing, and wait for another operation."""
+
+    why: Why
+
+
+OperationStep: TypeAlias = CreateSandbox | LookUpFirst | FinishDelete
+
+
+def next_step(reserved: OperationState) -> OperationStep:
+    """Decide what to do with a reservation."""
+    match reserved:
+        case OperationState.CREATE:
+            return CreateSandbox(Why("sandbox_operation.create"))
+        case OperationState.RESUME:
+            return LookUpFirst(Why("sandbox_operation.look_up_first"))
+        case OperationState.FINISH_DELETE:
+            return FinishDelete(Why("sandbox_operation.finish_delete"))
+
+
+def is_certain(step: OperationStep, *, any_unknown: bool) -> bool:
+    """True when a create that failed certainly made nothing, so that its place may be given back.
+
+    `any_unknown`: one of its tries was left without an answer.
+    """
+    return isinstance(step, CreateSandbox) and not any_unknown
+
+
+def may_fall_back(*, certain: bool, left: int) -> bool:
+    """True when the next of `left` more providers may be asked instead (I43)."""
+    return certain and left > 0

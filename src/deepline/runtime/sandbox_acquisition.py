@@ -1,0 +1,163 @@
+"""Getting an attempt its sandbox: reservation, create or look-up, other providers (C46, C14, C45).
+
+No play code can run yet. What the provider certainly did not make gives its place back at once, and
+another provider may be asked; where that is not certain nobody else is, and the run waits for a new
+attempt while the deletion of whatever comes is owed (I43).
+"""
+
+import contextlib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TypeAlias
+
+import attrs
+import trio
+
+from deepline.core import sandbox_operation as rule
+from deepline.core.limits import Limits
+from deepline.core.model.attempt import Attempt
+from deepline.core.model.launch import Launch
+from deepline.core.model.sandbox import Operation, Resources, SandboxRef
+from deepline.core.pre_code import SANDBOX_ACQUISITION
+from deepline.core.provider_choice import NoneHere
+from deepline.core.provider_choice import choose as choose_providers
+from deepline.ports.capacity import Capacity, Reservation
+from deepline.ports.errors import (
+    CapacityExceeded,
+    OutcomeUnknown,
+    PortError,
+    PreCodeUnavailable,
+    Refused,
+    SandboxCapacity,
+    Unavailable,
+)
+from deepline.ports.sandbox_provider import SandboxProvider
+from deepline.runtime.sandbox_settings import SandboxSettings
+
+BACKSTOP_MARGIN = timedelta(minutes=10)
+"""How much longer than the ceiling the provider's own time limit lets a sandbox live (F67)."""
+
+MAX_CREATE_TRIES = 3
+
+
+@attrs.frozen(kw_only=True)
+class Acquired:
+    """The operation's sandbox is there."""
+
+    operation: Operation
+    sandbox: SandboxRef
+
+
+@attrs.frozen(kw_only=True)
+class NotAcquired:
+    """There is no sandbox; `certain` that none was made. `error` is what the attempt meets."""
+
+    error: PortError
+    certain: bool
+
+
+Acquisition: TypeAlias = Acquired | NotAcquired
+
+
+@attrs.define(eq=False, kw_only=True)
+class SandboxAcquisition:
+    """Acquires sandboxes at a worker's providers."""
+
+    capacity: Capacity
+    providers: Mapping[str, SandboxProvider]
+    limits: Limits
+    settings: SandboxSettings
+
+    async def acquire(self, launch: Launch, attempt: Attempt) -> Acquired:
+        """Acquire a sandbox at the first provider that has one for this launch.
+
+        Raises `FenceLost`, `Refused`, `CapacityExceeded` and `PreCodeUnavailable`. What may have
+        been made by then is the reservation's, and its deletion is owed with the attempt.
+        """
+        names = self._providers_for(launch)
+        for place, name in enumerate(names):
+            got = await self._at(self.providers[name], launch, attempt)
+            if isinstance(got, Acquired):
+                return got
+            if not rule.may_fall_back(certain=got.certain, left=len(names) - place - 1):
+                raise got.error
+        raise AssertionError("the last provider has no other after it")
+
+    def _providers_for(self, launch: Launch) -> tuple[str, ...]:
+        choice = choose_providers(
+            launch,
+            self.settings.default_provider,
+            self.settings.policies,
+            available=self.providers,
+            production=self.settings.production,
+        )
+        if isinstance(choice, NoneHere):
+            raise Refused(
+                "unknown_backend", f"this worker has no sandbox provider for {choice.asked_for!r}"
+            )
+        return choice.providers
+
+    async def _at(self, provider: SandboxProvider, launch: Launch, attempt: Attempt) -> Acquisition:
+        try:
+            reservation = await self.capacity.reserve(
+                attempt.ref,
+                launch.org_id,
+                provider.name,
+                provider_limit=self.settings.provider_limit,
+                org_limit=self.settings.org_limit,
+            )
+        except SandboxCapacity as error:
+            return NotAcquired(error=error, certain=True)
+        step = rule.next_step(reservation.state)
+        if isinstance(step, rule.FinishDelete):
+            return _unavailable("pending_delete", certain=False)
+        ceiling = launch.ceiling or self.limits.detached_ceiling
+        resources = attrs.evolve(self.settings.resources, wall=ceiling + BACKSTOP_MARGIN)
+        with trio.move_on_after(self.limits.provisioning.total_seconds()):
+            return await self._made(provider, reservation, step, resources)
+        return _unavailable("create_timed_out", certain=False)
+
+    async def _made(
+        self,
+        provider: SandboxProvider,
+        reservation: Reservation,
+        step: rule.CreateSandbox | rule.LookUpFirst,
+        resources: Resources,
+    ) -> Acquisition:
+        """Look up what was sent before, else create; asked again, a create finds what it made."""
+        operation = reservation.operation
+        unknown = False
+        cause: PortError | None = None
+        looks = isinstance(step, rule.LookUpFirst)
+        for _ in range(MAX_CREATE_TRIES):
+            try:
+                found = await provider.find(operation) if looks else None
+                sandbox = found or await provider.create(operation, resources)
+                return Acquired(operation=operation, sandbox=sandbox)
+            except OutcomeUnknown as error:
+                cause, unknown, looks = error, True, True
+                await trio.lowlevel.checkpoint()
+            except (Unavailable, CapacityExceeded, Refused) as error:
+                cause = error
+                break
+        certain = rule.is_certain(step, any_unknown=unknown)
+        if certain:
+            await self._forget(operation)
+        if isinstance(cause, CapacityExceeded | Refused):
+            return NotAcquired(error=cause, certain=certain)
+        named = cause.kind.value if isinstance(cause, Unavailable) else "create_unknown"
+        return _unavailable(named, certain=certain, cause=cause)
+
+    async def _forget(self, operation: Operation) -> None:
+        """Give the place of a create that never happened back; best effort.
+
+        Otherwise its cleanup ends once none can land.
+        """
+        with contextlib.suppress(PortError):
+            await self.capacity.abandon(operation)
+
+
+def _unavailable(named: str, *, certain: bool, cause: PortError | None = None) -> NotAcquired:
+    error = PreCodeUnavailable(SANDBOX_ACQUISITION, named, None if cause is None else str(cause))
+    error.__cause__ = cause
+    return NotAcquired(error=error, certain=certain)
