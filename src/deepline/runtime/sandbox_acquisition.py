@@ -15,7 +15,7 @@ import trio
 
 from deepline.core import sandbox_operation as rule
 from deepline.core.limits import Limits
-from deepline.core.model.attempt import Attempt
+from deepline.core.model.identity import AttemptRef
 from deepline.core.model.launch import Launch
 from deepline.core.model.sandbox import Operation, Resources, SandboxRef
 from deepline.core.pre_code import SANDBOX_ACQUISITION
@@ -68,7 +68,7 @@ class SandboxAcquisition:
     limits: Limits
     settings: SandboxSettings
 
-    async def acquire(self, launch: Launch, attempt: Attempt) -> Acquired:
+    async def acquire(self, launch: Launch, ref: AttemptRef) -> Acquired:
         """Acquire a sandbox at the first provider that has one for this launch.
 
         Raises `FenceLost`, `Refused`, `CapacityExceeded` and `PreCodeUnavailable`. What may have
@@ -76,7 +76,7 @@ class SandboxAcquisition:
         """
         names = self._providers_for(launch)
         for place, name in enumerate(names):
-            got = await self._at(self.providers[name], launch, attempt)
+            got = await self._at(self.providers[name], launch, ref)
             if isinstance(got, Acquired):
                 return got
             if not rule.may_fall_back(certain=got.certain, left=len(names) - place - 1):
@@ -97,10 +97,10 @@ class SandboxAcquisition:
             )
         return choice.providers
 
-    async def _at(self, provider: SandboxProvider, launch: Launch, attempt: Attempt) -> Acquisition:
+    async def _at(self, provider: SandboxProvider, launch: Launch, ref: AttemptRef) -> Acquisition:
         try:
             reservation = await self.capacity.reserve(
-                attempt.ref,
+                ref,
                 launch.org_id,
                 provider.name,
                 provider_limit=self.settings.provider_limit,

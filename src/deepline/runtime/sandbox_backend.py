@@ -58,7 +58,7 @@ class SandboxBackend:
         """Bring the play up in a sandbox of its own and let go of it."""
         time = StoreTime.of(claim, self.clock)
         token = await self._token(launch, attempt)
-        acquired = await self._acquisition.acquire(launch, attempt)
+        acquired = await self._acquisition.acquire(launch, attempt.ref)
         operation, sandbox = acquired.operation, acquired.sandbox
         provider = self.providers[operation.provider]
         suspension = DetachedSuspension(

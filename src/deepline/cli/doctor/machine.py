@@ -20,6 +20,7 @@ from deepline.cli.settings.controller import read_controller
 from deepline.cli.settings.daytona import read_daytona
 from deepline.cli.settings.gateway import read_gateway
 from deepline.cli.settings.parts import ProcessSettings, read_process
+from deepline.cli.settings.policies import read_policies
 from deepline.cli.settings.reading import Reader, SettingsRefused
 from deepline.cli.settings.worker import read_worker
 from deepline.core import environment, placement
@@ -74,10 +75,11 @@ async def home_findings(home: Home) -> Sequence[Finding]:
 async def provider_findings(values: Mapping[str, str]) -> Sequence[Finding]:
     """Look at the backend, its credentials, and how far local sandboxes can be kept apart."""
     backend = environment.configured_backend(values)
-    if not placement.policies_of(backend, placement.POLICIES):
-        known = ", ".join(sorted({policy.backend for policy in placement.POLICIES}))
+    policies = read_policies(Reader(values))
+    if not placement.policies_of(backend, policies):
+        known = ", ".join(sorted({policy.backend for policy in policies}))
         return [broken("provider", f"there is no backend {backend}", f"choose one of {known}")]
-    providers = environment.sandbox_providers(backend, placement.POLICIES)
+    providers = environment.sandbox_providers(backend, policies)
     if any(name not in PROVIDERS for name in providers):
         return [
             broken(

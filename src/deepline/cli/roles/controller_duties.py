@@ -36,7 +36,10 @@ def make_recovery(role: ControllerRole, name: str, outside: Outside) -> Controll
             ledger=HttpLedger(outside.client, credentials),
         ),
         settings=ControllerSettings(
-            name=name, limits=role.limits, production=role.process.production
+            name=name,
+            limits=role.limits,
+            policies=role.policies,
+            production=role.process.production,
         ),
         chance=outside.chance,
     )
@@ -67,6 +70,7 @@ def make_sweep(
         return Sweeping(
             ports=swept,
             mode=role.sweep_mode,
+            policies=role.policies,
             settings=role.sweep,
             limits=role.limits,
             production=role.process.production,

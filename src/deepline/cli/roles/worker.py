@@ -95,9 +95,7 @@ def make_worker(
         providers=providers,
         clock=clock,
         limits=role.limits,
-        settings=SandboxSettings(
-            default_provider=role.providers[0], runner_pyz=build_archive(RUNNER)
-        ),
+        settings=_sandbox_settings(role),
     )
     lane, release_id = lane_of(role)
     worker = Worker(
@@ -127,6 +125,7 @@ def make_worker(
             lane=Lane(lane),
             release_id=release_id,
             backend=role.backend,
+            policies=role.policies,
             slots=role.slots,
             org_limit=role.org_limit,
             limits=role.limits,
@@ -138,6 +137,17 @@ def make_worker(
         store.counts(), running=worker.running, oldest_running_s=worker.keeper.oldest_held_s
     )
     return worker
+
+
+def _sandbox_settings(role: WorkerRole) -> SandboxSettings:
+    return SandboxSettings(
+        default_provider=role.backend,
+        runner_pyz=build_archive(RUNNER),
+        provider_limit=role.sandbox_limit,
+        org_limit=role.sandbox_org_limit,
+        policies=role.policies,
+        production=role.process.production,
+    )
 
 
 async def ready_lane(role: WorkerRole, store: OpenedStore) -> None:

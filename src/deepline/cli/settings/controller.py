@@ -1,6 +1,6 @@
 """What a controller must know before it starts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,11 +20,13 @@ from deepline.cli.settings.parts import (
     read_process,
     read_store,
 )
+from deepline.cli.settings.policies import read_policies
 from deepline.cli.settings.reading import Reader
 from deepline.cli.settings.sweep import read_sweep
 from deepline.cli.settings.worker import base_name
 from deepline.core import environment, placement
 from deepline.core.limits import Limits
+from deepline.core.model.placement import PlacementPolicy
 from deepline.core.sweep import SweepMode, SweepSettings
 from deepline.runtime.duty import LEASE
 
@@ -40,6 +42,7 @@ class ControllerRole:
     front_door_bypass: str | None = attrs.field(default=None, repr=masked)
     name: str
     providers: tuple[str, ...] = ()
+    policies: Sequence[PlacementPolicy] = placement.POLICIES
     isolation: Isolation = Isolation.PREFER
     daytona: DaytonaSettings
     modal: ModalAccount
@@ -58,6 +61,7 @@ def read_controller(values: Mapping[str, str]) -> ControllerRole:
     reader = Reader(values)
     limits = read_limits(reader)
     backend = environment.configured_backend(values)
+    policies = read_policies(reader)
     role = ControllerRole(
         process=read_process(reader),
         store=read_store(reader),
@@ -65,7 +69,8 @@ def read_controller(values: Mapping[str, str]) -> ControllerRole:
         internal_token=reader.required("DEEPLINE_INTERNAL_TOKEN"),
         front_door_bypass=reader.text("DEEPLINE_FRONT_DOOR_BYPASS_SECRET"),
         name=base_name(reader),
-        providers=environment.sandbox_providers(backend, placement.POLICIES),
+        providers=environment.sandbox_providers(backend, policies),
+        policies=policies,
         isolation=reader.choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER),
         daytona=read_daytona(reader),
         modal=read_modal(reader),

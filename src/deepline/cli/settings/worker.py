@@ -1,7 +1,7 @@
 """What a worker must know before it starts (C01). It never reads a signing key (I45)."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -19,6 +19,7 @@ from deepline.cli.settings.parts import (
     read_process,
     read_store,
 )
+from deepline.cli.settings.policies import read_policies
 from deepline.cli.settings.reading import Reader
 from deepline.core import environment, placement
 from deepline.core.environment import (
@@ -28,6 +29,7 @@ from deepline.core.environment import (
     SigningKeyRequired,
 )
 from deepline.core.limits import Limits
+from deepline.core.model.placement import PlacementPolicy
 from deepline.core.queues import choose_lane
 
 _NAME_MAX = 60
@@ -53,6 +55,9 @@ class WorkerRole:
     isolation: Isolation = Isolation.PREFER
     daytona: DaytonaSettings
     modal: ModalAccount
+    policies: Sequence[PlacementPolicy] = placement.POLICIES
+    sandbox_limit: int | None = None
+    sandbox_org_limit: int | None = None
 
     @property
     def sandboxes(self) -> Path:
@@ -63,7 +68,8 @@ class WorkerRole:
 def read_worker(values: Mapping[str, str]) -> WorkerRole:
     """Read everything a worker needs. Raises `SettingsRefused`, naming all that is wrong."""
     reader = Reader(values)
-    backend, providers = _backend(reader, values)
+    policies = read_policies(reader)
+    backend, providers = _backend(reader, values, policies)
     role = WorkerRole(
         process=read_process(reader),
         store=read_store(reader),
@@ -81,6 +87,9 @@ def read_worker(values: Mapping[str, str]) -> WorkerRole:
         isolation=reader.choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER),
         daytona=read_daytona(reader),
         modal=read_modal(reader),
+        policies=policies,
+        sandbox_limit=_bound(reader, "DEEPLINE_SANDBOX_LIMIT"),
+        sandbox_org_limit=_bound(reader, "DEEPLINE_SANDBOX_ORG_LIMIT"),
     )
     reader.check()
     return role
@@ -97,9 +106,16 @@ def lane_of(role: WorkerRole) -> tuple[str, str | None]:
     return choice.lane, choice.release_id
 
 
-def _backend(reader: Reader, values: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def _bound(reader: Reader, name: str) -> int | None:
+    """How many sandboxes at most; `None` for no bound."""
+    return reader.whole(name, 0, least=1, most=1_000_000) or None
+
+
+def _backend(
+    reader: Reader, values: Mapping[str, str], policies: Sequence[PlacementPolicy]
+) -> tuple[str, tuple[str, ...]]:
     """Let the boot contract judge first, so that missing names come in its order."""
-    match environment.check_environment(values, placement.POLICIES):
+    match environment.check_environment(values, policies):
         case EnvironmentReady(backend=backend, providers=providers):
             return backend, providers
         case EnvironmentIncomplete(missing=missing):
