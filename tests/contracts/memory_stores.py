@@ -47,6 +47,7 @@ def memory_stores() -> Stores:
         recovery=ports.recovery,
         run_events=ports.run_events,
         runs=ports.runs,
+        sandboxes=ports.sandboxes,
         secrets=ports.secrets,
         sheets=ports.sheets,
         signals=ports.signals,

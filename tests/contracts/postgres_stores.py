@@ -68,6 +68,7 @@ async def postgres_stores(dsn: str) -> AsyncIterator[Stores]:
             recovery=store.recovery,
             run_events=store.run_events,
             runs=store.runs,
+            sandboxes=store.sandboxes,
             secrets=store.secrets,
             sheets=store.sheets,
             signals=store.signals,

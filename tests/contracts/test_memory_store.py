@@ -22,6 +22,7 @@ from deepline.testing import (
     RecoveryContract,
     RunEventsContract,
     RunsContract,
+    SandboxesContract,
     SecretsContract,
     SheetsContract,
     SignalsContract,
@@ -111,6 +112,10 @@ class TestRunEvents(RunEventsContract):
 
 
 class TestRuns(RunsContract):
+    pass
+
+
+class TestSandboxes(SandboxesContract):
     pass
 
 

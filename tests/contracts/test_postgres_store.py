@@ -24,6 +24,7 @@ from deepline.testing import (
     RecoveryContract,
     RunEventsContract,
     RunsContract,
+    SandboxesContract,
     SecretsContract,
     SheetsContract,
     SignalsContract,
@@ -114,6 +115,10 @@ class TestRunEvents(RunEventsContract):
 
 
 class TestRuns(RunsContract):
+    pass
+
+
+class TestSandboxes(SandboxesContract):
     pass
 
 

@@ -103,13 +103,14 @@ DeleteOutcome: TypeAlias = (
 
 @attrs.frozen(kw_only=True)
 class OwnedSandbox:
-    """A sandbox found by our ownership labels."""
+    """A sandbox found by our ownership labels; `mark` is that of its operation."""
 
     ref: SandboxRef
     name: str
     operation_token: str | None
     run_id: str | None
     created_at: datetime | None
+    mark: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -36,6 +36,7 @@ from deepline.testing.recovery import RecoveryContract
 from deepline.testing.run_events import RunEventsContract
 from deepline.testing.runs import RunsContract
 from deepline.testing.sandbox_provider import ProviderSubject, SandboxProviderContract
+from deepline.testing.sandboxes import SandboxesContract
 from deepline.testing.scene import Scene
 from deepline.testing.scripts import play, write_script
 from deepline.testing.secrets import SecretsContract
@@ -71,6 +72,7 @@ __all__ = [
     "RunEventsContract",
     "RunsContract",
     "SandboxProviderContract",
+    "SandboxesContract",
     "Scene",
     "SecretsContract",
     "SheetsContract",

@@ -25,6 +25,7 @@ from deepline.ports.receipts import Receipts
 from deepline.ports.recovery import Recovery
 from deepline.ports.run_events import RunEvents
 from deepline.ports.runs import Runs
+from deepline.ports.sandboxes import Sandboxes
 from deepline.ports.secrets import Secrets
 from deepline.ports.sheets import Sheets
 from deepline.ports.signals import Signals
@@ -63,6 +64,7 @@ class Stores:
     recovery: Recovery
     run_events: RunEvents
     runs: Runs
+    sandboxes: Sandboxes
     secrets: Secrets
     sheets: Sheets
     signals: Signals

@@ -54,6 +54,7 @@ class Spec:
     attempt: int
     created_at_ms: int
     limits: Limits
+    mark: str | None = None
 
 
 @attrs.frozen
@@ -247,4 +248,5 @@ def _spec(operation: Operation, resources: Resources, now_ms: int) -> Spec:
             process_count=resources.process_count,
             wall_ms=None if wall is None else round(wall.total_seconds() * 1000),
         ),
+        mark=operation.mark,
     )

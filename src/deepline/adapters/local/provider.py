@@ -235,4 +235,5 @@ def _owned(ref: SandboxRef, name: str, spec: Spec | None) -> OwnedSandbox:
         operation_token=None if spec is None else spec.token,
         run_id=None if spec is None else spec.run_id,
         created_at=None if spec is None else datetime.fromtimestamp(spec.created_at_ms / 1000, UTC),
+        mark=None if spec is None else spec.mark,
     )

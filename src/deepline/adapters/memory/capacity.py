@@ -82,6 +82,7 @@ class MemoryCapacity(Port):
             org_id=org_id,
             run_id=ref.run_id,
             attempt=ref.attempt,
+            mark=self.world.mark,
         )
 
     async def abandon(self, operation: Operation) -> None:

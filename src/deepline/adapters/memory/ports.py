@@ -22,6 +22,7 @@ from deepline.adapters.memory.receipts import MemoryReceipts
 from deepline.adapters.memory.recovery import MemoryRecovery
 from deepline.adapters.memory.run_events import MemoryRunEvents
 from deepline.adapters.memory.runs import MemoryRuns
+from deepline.adapters.memory.sandboxes import MemorySandboxes
 from deepline.adapters.memory.secrets import MemorySecrets
 from deepline.adapters.memory.sheets import MemorySheets
 from deepline.adapters.memory.signals import MemorySignals
@@ -53,6 +54,7 @@ class MemoryPorts:
     recovery: MemoryRecovery
     run_events: MemoryRunEvents
     runs: MemoryRuns
+    sandboxes: MemorySandboxes
     secrets: MemorySecrets
     sheets: MemorySheets
     signals: MemorySignals
@@ -82,6 +84,7 @@ def open_ports(world: World, faults: Faults = NO_FAULTS) -> MemoryPorts:
         recovery=MemoryRecovery(world, faults),
         run_events=MemoryRunEvents(world, faults),
         runs=MemoryRuns(world, faults),
+        sandboxes=MemorySandboxes(world, faults),
         secrets=MemorySecrets(world, faults),
         sheets=MemorySheets(world, faults),
         signals=MemorySignals(world, faults),

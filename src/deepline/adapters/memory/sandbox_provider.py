@@ -198,6 +198,7 @@ class MemorySandboxProvider:
                     operation_token=sandbox.operation.token,
                     run_id=sandbox.operation.run_id,
                     created_at=sandbox.created_at,
+                    mark=sandbox.operation.mark,
                 )
                 for sandbox in alive
             )

@@ -104,6 +104,8 @@ class World:
     secrets: dict[OrgId, dict[str, SecretRow]] = attrs.field(factory=dict)
     queue: EngineQueue = attrs.field(init=False)
 
+    mark: str = "st-memory"
+
     _listeners: list[Listener] = attrs.field(factory=list)
     _hints: list[tuple[str, str]] = attrs.field(factory=list)
     _now: datetime | None = None

@@ -58,6 +58,7 @@ class PostgresCapacity:
                 org_id=OrgId(answer["org_id"]),
                 run_id=RunId(answer["run_id"]),
                 attempt=answer["attempt"],
+                mark=answer["mark"],
             ),
             state=OperationState(answer["state"]),
             age=answer["age_ms"] * MILLISECOND,

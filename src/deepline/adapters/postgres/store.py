@@ -27,6 +27,7 @@ from deepline.adapters.postgres.receipts import PostgresReceipts
 from deepline.adapters.postgres.recovery import PostgresRecovery
 from deepline.adapters.postgres.run_events import PostgresRunEvents
 from deepline.adapters.postgres.runs import PostgresRuns
+from deepline.adapters.postgres.sandboxes import PostgresSandboxes
 from deepline.adapters.postgres.secrets import PostgresSecrets
 from deepline.adapters.postgres.settings import ConnectionSettings
 from deepline.adapters.postgres.sheets import PostgresSheets
@@ -59,6 +60,7 @@ class PostgresStore:
     sheets: PostgresSheets
     receipts: PostgresReceipts
     runs: PostgresRuns
+    sandboxes: PostgresSandboxes
     secrets: PostgresSecrets
     run_events: PostgresRunEvents
     api_keys: PostgresApiKeys
@@ -109,6 +111,7 @@ async def open_store(
                 sheets=PostgresSheets(steps),
                 receipts=PostgresReceipts(steps),
                 runs=PostgresRuns(steps),
+                sandboxes=PostgresSandboxes(steps),
                 secrets=PostgresSecrets(steps),
                 run_events=PostgresRunEvents(steps),
                 api_keys=PostgresApiKeys(steps),

@@ -31,7 +31,8 @@ class SandboxRef:
 class Operation:
     """The identity of one intended create: written down before the provider is asked (C46).
 
-    `name` is what the sandbox is called at the provider; `token` labels it.
+    `name` is what the sandbox is called at the provider; `token` and `mark`, that of the store
+    which wrote it down, label it.
     """
 
     key: str
@@ -41,6 +42,7 @@ class Operation:
     org_id: OrgId
     run_id: RunId
     attempt: int
+    mark: str | None = None
 
 
 class Stage(enum.StrEnum):
