@@ -138,6 +138,18 @@ KNOWN: Sequence[Family] = (
         buckets=SECONDS,
     ),
     Family(
+        name="deepline_orphan_outcomes_total",
+        text="What passes of the orphan sweep came to, by the names of their report.",
+        labels=("outcome",),
+        scheduler=True,
+    ),
+    Family(
+        name="deepline_orphan_blind_passes_total",
+        text="Passes of the orphan sweep in which a provider's list could not be read.",
+        labels=("provider",),
+        scheduler=True,
+    ),
+    Family(
         name="deepline_dispatch_requests_dropped_total",
         text="Immediate deliveries left to the projector because too many waited.",
         scheduler=True,

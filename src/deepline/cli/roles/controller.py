@@ -24,7 +24,7 @@ from deepline.cli.observability import Observed, observed_process, snapshot_of
 from deepline.cli.opened_store import CHANNEL, check_schema, opened_store
 from deepline.cli.outside import Outside
 from deepline.cli.providers import opened_providers
-from deepline.cli.roles.controller_duties import make_recovery, make_sweep
+from deepline.cli.roles.controller_duties import make_orphan_sweep, make_recovery, make_sweep
 from deepline.cli.settings.controller import ControllerRole
 from deepline.core.sweep import SweepMode
 from deepline.ports.sandbox_provider import SandboxProvider
@@ -32,6 +32,8 @@ from deepline.runtime.census_taking import CensusTaking
 from deepline.runtime.controller_role import Controllers
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.duty import DutyHolder
+from deepline.runtime.orphan_sweep import DUTY as ORPHAN_DUTY
+from deepline.runtime.orphan_sweep import OrphanSweep
 from deepline.runtime.outbox_projector import RUNS_PER_WAVE, OutboxProjector
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import keep_running
@@ -57,6 +59,9 @@ class Controller:
     duty: DutyHolder
     census: CensusTaking
     census_duty: DutyHolder
+    orphans: OrphanSweep | None
+    """`None` when it is switched off."""
+    orphan_duty: DutyHolder
     inspected: Sequence[str]
     """The providers whose sandboxes can be looked at from here."""
     last_turn_at: float | None = None
@@ -72,6 +77,7 @@ class Controller:
             "controller_started",
             controllerName=self.name,
             livenessSweep=self.role.sweep_mode.value,
+            orphanSweep=self.role.orphans.mode.value,
             inspectedProviders=list(self.inspected),
         )
         async with trio.open_nursery() as duties:
@@ -80,6 +86,8 @@ class Controller:
             duties.start_soon(self._count, stop)
             if self.sweep is not None:
                 duties.start_soon(self._sweep, self.sweep, stop)
+            if self.orphans is not None:
+                duties.start_soon(self._sweep_orphans, self.orphans, stop)
             task_status.started()
             await stop.wait()
             drain_s = self.role.limits.drain.total_seconds()
@@ -114,14 +122,27 @@ class Controller:
             chance=self.chance,
         )
 
+    async def _sweep_orphans(self, sweep: OrphanSweep, stop: Stop) -> None:
+        await keep_running(
+            "orphan sweep",
+            partial(self.orphan_duty.run, stop, partial(sweep.run, stop)),
+            telemetry=self.seen.telemetry,
+            chance=self.chance,
+        )
+
     def snapshot(self) -> ControllerSnapshot:
         """What the metrics show; from memory alone."""
-        counts = {self.census_duty.duty: self.census_duty.is_held}
+        held = (
+            (self.census_duty, self.census),
+            (self.duty, self.sweep),
+            (self.orphan_duty, self.orphans),
+        )
+        duties = {duty.duty: duty.is_held for duty, sweep in held if sweep is not None}
         if self.sweep is None:
-            return ControllerSnapshot(duties=counts)
+            return ControllerSnapshot(duties=duties)
         succeeded = self.sweep.last_success_at
         return ControllerSnapshot(
-            duties=counts | {self.duty.duty: self.duty.is_held},
+            duties=duties,
             sweep_succeeded_at_s=None if succeeded is None else succeeded.timestamp(),
             blind={name: name in self.sweep.blind_providers for name in self.inspected},
         )
@@ -178,6 +199,7 @@ def make_controller(
         )
 
     is_swept = role.sweep_mode is not SweepMode.OFF
+    finds_orphans = role.orphans.mode is not SweepMode.OFF
     controller = Controller(
         role=role,
         name=name,
@@ -189,6 +211,8 @@ def make_controller(
         duty=duty_of(SWEEP_DUTY),
         census=census,
         census_duty=duty_of(CENSUS_DUTY),
+            orphans=make_orphan_sweep(role, outside, providers) if finds_orphans else None,
+            orphan_duty=duty_of(ORPHAN_DUTY),
         inspected=tuple(providers),
     )
     seen.figures = lambda: census.figures

@@ -11,6 +11,7 @@ from deepline.cli.settings.controller import ControllerRole
 from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.runtime.controller_role import ControllerPorts, Controllers, ControllerSettings
 from deepline.runtime.dispatcher import Dispatcher
+from deepline.runtime.orphan_sweep import OrphanSweep
 from deepline.runtime.sweep import LivenessSweep, Sweeping, SweepPorts, provider_inspector
 
 
@@ -42,6 +43,19 @@ def make_recovery(role: ControllerRole, name: str, outside: Outside) -> Controll
             production=role.process.production,
         ),
         chance=outside.chance,
+    )
+
+
+def make_orphan_sweep(
+    role: ControllerRole, outside: Outside, providers: Mapping[str, SandboxProvider]
+) -> OrphanSweep:
+    """Looks for sandboxes at these providers that are nobody's any more."""
+    return OrphanSweep(
+        sandboxes=outside.store.ports.sandboxes,
+        providers=providers,
+        telemetry=outside.seen.telemetry,
+        clock=outside.seen.clock,
+        settings=role.orphans,
     )
 
 

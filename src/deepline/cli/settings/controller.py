@@ -11,6 +11,7 @@ from deepline.adapters.local import Isolation
 from deepline.adapters.modal import ModalAccount
 from deepline.cli.settings.daytona import read_daytona
 from deepline.cli.settings.modal import read_modal
+from deepline.cli.settings.orphans import read_orphans
 from deepline.cli.settings.parts import (
     SECOND,
     ProcessSettings,
@@ -27,6 +28,7 @@ from deepline.cli.settings.worker import base_name
 from deepline.core import environment, placement
 from deepline.core.limits import Limits
 from deepline.core.model.placement import PlacementPolicy
+from deepline.core.orphan_sweep import OrphanSettings
 from deepline.core.sweep import SweepMode, SweepSettings
 from deepline.runtime.duty import LEASE
 
@@ -48,6 +50,7 @@ class ControllerRole:
     modal: ModalAccount
     sweep_mode: SweepMode = SweepMode.OBSERVE
     sweep: SweepSettings = attrs.field(factory=SweepSettings)
+    orphans: OrphanSettings = attrs.field(factory=OrphanSettings)
     duty_lease: timedelta = LEASE
 
     @property
@@ -76,6 +79,7 @@ def read_controller(values: Mapping[str, str]) -> ControllerRole:
         modal=read_modal(reader),
         sweep_mode=reader.choice("DEEPLINE_LIVENESS_SWEEP", SweepMode.OBSERVE),
         sweep=read_sweep(reader, limits.overdue_interval),
+        orphans=read_orphans(reader),
         duty_lease=reader.length("DEEPLINE_DUTY_LEASE_SECONDS", LEASE, unit=SECOND),
     )
     reader.check()
