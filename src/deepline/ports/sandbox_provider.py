@@ -61,7 +61,11 @@ class Misrouted:
 
 @attrs.frozen(kw_only=True)
 class DeletePending:
-    """The provider is deleting; `accepted` says that this call was accepted."""
+    """The provider is deleting.
+
+    `accepted` says that it has accepted a delete of exactly this sandbox: this call, or one whose
+    answer was lost, where the provider shows that it is at it.
+    """
 
     code: str
     detail: str

@@ -25,6 +25,13 @@ from deepline.testing.dead_letters import DeadLettersContract
 from deepline.testing.duties import DutiesContract
 from deepline.testing.engine import EngineContract
 from deepline.testing.executor_tokens import ExecutorTokensContract, TokensSubject
+from deepline.testing.faulty_provider import (
+    FaultyProvider,
+    ProviderCall,
+    ShareOfTrouble,
+    Side,
+    Way,
+)
 from deepline.testing.lanes import LanesContract
 from deepline.testing.launches import LaunchesContract
 from deepline.testing.ledger import LedgerContract, LedgerSubject
@@ -59,6 +66,7 @@ __all__ = [
     "DutiesContract",
     "EngineContract",
     "ExecutorTokensContract",
+    "FaultyProvider",
     "LanesContract",
     "LaunchesContract",
     "LedgerContract",
@@ -66,6 +74,7 @@ __all__ = [
     "LivenessContract",
     "LivenessWorkContract",
     "OutboxContract",
+    "ProviderCall",
     "ProviderSubject",
     "ReceiptsContract",
     "RecoveryContract",
@@ -75,12 +84,15 @@ __all__ = [
     "SandboxesContract",
     "Scene",
     "SecretsContract",
+    "ShareOfTrouble",
     "SheetsContract",
+    "Side",
     "SignalsContract",
     "Stores",
     "TerminalsContract",
     "TokensSubject",
     "UsageContract",
+    "Way",
     "play",
     "write_script",
 ]

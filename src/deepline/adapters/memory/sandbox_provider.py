@@ -74,6 +74,8 @@ class MemorySandboxProvider:
     clock: Clock = attrs.field(factory=TrioTimeClock)
     faults: Faults = NO_FAULTS
     routing_domain: str | None = None
+    before_start: Life = Life()
+    """How a sandbox lives in which no runner was started."""
     sandboxes: dict[str, Sandbox] = attrs.field(factory=dict)
 
     async def _enter(self, operation: str) -> None:
@@ -113,6 +115,7 @@ class MemorySandboxProvider:
             ),
             operation=operation,
             created_at=self.clock.now(),
+            life=self.before_start,
         )
         self.sandboxes[sandbox_id] = sandbox
         return sandbox
@@ -179,12 +182,12 @@ class MemorySandboxProvider:
         sandbox = self.sandboxes.get(ref.sandbox_id)
         if sandbox is None or self._gone(sandbox):
             return NotFoundUnproven() if acceptance is None else GoneWithAcceptance()
-        accepted_now = sandbox.delete_accepted_at is None
-        if accepted_now:
+        if sandbox.delete_accepted_at is None:
             sandbox.delete_accepted_at = self.clock.now()
         if self._gone(sandbox):
             return Deleted()
-        return DeletePending(code="deleting", detail="takes a while", accepted=accepted_now)
+        # That it is being deleted shows that a delete was accepted, also one nobody wrote down.
+        return DeletePending(code="deleting", detail="takes a while", accepted=acceptance is None)
 
     async def owned(self, after: str | None = None) -> OwnedPage:
         await self._enter("owned")
