@@ -56,7 +56,7 @@ soak: venv ## the long tests, again and again for SOAK_MINUTES (30)
 	@end=$$((SECONDS + 60 * $${SOAK_MINUTES:-30})); round=0; \
 	while ((SECONDS < end)); do \
 	    round=$$((round + 1)); echo "soak: round $$round"; \
-	    DEEPLINE_CHAOS_SEED=$$RANDOM $(py) -m pytest --quiet -m 'slow or processes' \
+	    DEEPLINE_CHAOS_SEED=$$RANDOM DEEPLINE_DAY_RUNS=2000 $(py) -m pytest --quiet -m 'slow or processes' \
 	        --hypothesis-seed=$$RANDOM $(ARGS); \
 	done
 

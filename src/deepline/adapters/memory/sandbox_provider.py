@@ -74,6 +74,8 @@ class MemorySandboxProvider:
     clock: Clock = attrs.field(factory=TrioTimeClock)
     faults: Faults = NO_FAULTS
     routing_domain: str | None = None
+    absence_proves: bool = False
+    """It knows a sandbox that is gone for one that was there, so that its absence is a proof."""
     before_start: Life = Life()
     """How a sandbox lives in which no runner was started."""
     sandboxes: dict[str, Sandbox] = attrs.field(factory=dict)
@@ -181,7 +183,10 @@ class MemorySandboxProvider:
             return Misrouted(routing_domain=self.routing_domain)
         sandbox = self.sandboxes.get(ref.sandbox_id)
         if sandbox is None or self._gone(sandbox):
-            return NotFoundUnproven() if acceptance is None else GoneWithAcceptance()
+            if acceptance is not None:
+                return GoneWithAcceptance()
+            known = sandbox is not None and self.absence_proves
+            return Deleted() if known else NotFoundUnproven()
         if sandbox.delete_accepted_at is None:
             sandbox.delete_accepted_at = self.clock.now()
         if self._gone(sandbox):
