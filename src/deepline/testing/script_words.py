@@ -17,6 +17,7 @@ _IDS = frozenset(
         "event_id",
         "job_id",
         "key",
+        "mark",
         "name",
         "operation_token",
         "sandbox_name",
