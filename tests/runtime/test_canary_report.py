@@ -10,7 +10,8 @@ import trio.testing
 from deepline.adapters.memory.sandbox_provider import MemorySandboxProvider
 from deepline.core.model.placement import PlacementPolicy
 from deepline.core.model.result import Completed, Failed, RunnerTerminal
-from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
+from deepline.runtime.sandbox_backend import SandboxBackend
+from deepline.runtime.sandbox_settings import SandboxSettings
 from deepline.runtime.stop import Stop
 from deepline.runtime.worker import Worker
 from tests.runtime.sandbox_worlds import SandboxWorld

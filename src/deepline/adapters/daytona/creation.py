@@ -15,13 +15,15 @@ OPERATION_LABEL = "deepline-operation"
 ORG_LABEL = "deepline-org"
 RUN_LABEL = "deepline-run"
 ATTEMPT_LABEL = "deepline-attempt"
+MARK_LABEL = "deepline-store"
 LIFE_MAX = timedelta(hours=24)
 """How long a sandbox lives at most when nobody said how long it may."""
 
 
 def labels_of(operation: Operation, owner: str) -> dict[str, str]:
     """Who made the sandbox and what for; sweeps go by these and never by a name."""
-    return {
+    marked = {} if operation.mark is None else {MARK_LABEL: operation.mark}
+    return marked | {
         OWNER_LABEL: owner,
         OPERATION_LABEL: operation.token,
         ORG_LABEL: operation.org_id,

@@ -8,6 +8,7 @@ import trio
 from deepline.adapters.daytona.absence import Absence
 from deepline.adapters.daytona.agreement import Agreement
 from deepline.adapters.daytona.creation import (
+    MARK_LABEL,
     OPERATION_LABEL,
     OWNER_LABEL,
     RUN_LABEL,
@@ -226,4 +227,5 @@ class DaytonaProvider:
             operation_token=seen.labels.get(OPERATION_LABEL),
             run_id=seen.labels.get(RUN_LABEL),
             created_at=seen.created_at,
+            mark=seen.labels.get(MARK_LABEL),
         )

@@ -18,7 +18,7 @@ from deepline.cli.failures import CommandFailed
 from deepline.cli.host import host
 from deepline.cli.instance_name import instance_name
 from deepline.cli.opened_store import opened_store
-from deepline.cli.providers import make_providers
+from deepline.cli.providers import opened_providers
 from deepline.cli.quiet import QuietTelemetry
 from deepline.cli.sandboxes.deleting import Decided, Deleting
 from deepline.cli.sandboxes.looking import Listed, Looking
@@ -179,9 +179,11 @@ def _with_tools(use: Use) -> int:
 
 
 async def _use(settings: SandboxesRole, use: Use) -> ExitCode:
-    providers = make_providers(settings)
     telemetry = QuietTelemetry()
-    async with opened_store(settings.store, settings.limits, telemetry, who="sandboxes") as store:
+    async with (
+        opened_providers(settings) as providers,
+        opened_store(settings.store, settings.limits, telemetry, who="sandboxes") as store,
+    ):
         looking = Looking(
             sandboxes=store.ports.sandboxes,
             providers=providers,

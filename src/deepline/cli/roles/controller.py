@@ -211,8 +211,8 @@ def make_controller(
         duty=duty_of(SWEEP_DUTY),
         census=census,
         census_duty=duty_of(CENSUS_DUTY),
-            orphans=make_orphan_sweep(role, outside, providers) if finds_orphans else None,
-            orphan_duty=duty_of(ORPHAN_DUTY),
+        orphans=make_orphan_sweep(role, outside, providers) if finds_orphans else None,
+        orphan_duty=duty_of(ORPHAN_DUTY),
         inspected=tuple(providers),
     )
     seen.figures = lambda: census.figures

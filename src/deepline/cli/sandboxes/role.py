@@ -5,8 +5,10 @@ from pathlib import Path
 
 import attrs
 
+from deepline.adapters.daytona import DaytonaSettings
 from deepline.adapters.local import Isolation
 from deepline.cli.found_store import found_store
+from deepline.cli.settings.daytona import read_daytona
 from deepline.cli.settings.orphans import read_orphans
 from deepline.cli.settings.parts import ProcessSettings, StoreSettings, read_limits, read_process
 from deepline.cli.settings.policies import read_policies
@@ -29,6 +31,7 @@ class SandboxesRole:
     orphans: OrphanSettings
     providers: Sequence[str]
     isolation: Isolation = Isolation.PREFER
+    daytona: DaytonaSettings
 
     @property
     def sandboxes(self) -> Path:
@@ -52,6 +55,7 @@ def read_sandboxes_role(values: Mapping[str, str]) -> SandboxesRole:
         orphans=read_orphans(reader),
         providers=environment.sandbox_providers(backend, read_policies(reader)),
         isolation=reader.choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER),
+        daytona=read_daytona(reader),
     )
     reader.check()
     return role

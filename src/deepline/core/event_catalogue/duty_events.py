@@ -68,6 +68,24 @@ CLEANING = (
         f"{RUN} provider error",
         "What a dead sandbox left behind was not read; it is deleted all the same.",
     ),
+    worker(
+        "info|warn",
+        "sandbox_orphan_pass",
+        "mode listed left notOurs orphans wouldOwe owed refused blindProviders cutShort",
+        "What a walk over the providers' lists came to; a warning when one could not be read.",
+    ),
+    worker(
+        "warn",
+        "sandbox_orphan_found",
+        "provider sandboxId runId rule ageMs mode",
+        "A provider lists a sandbox of ours that nobody needs or deletes.",
+    ),
+    worker(
+        "warn",
+        "sandbox_list_failed",
+        "provider error",
+        "A provider's list could not be read; the next walk asks again.",
+    ),
     event(
         CLEANUP,
         "warn",

@@ -21,7 +21,7 @@ PROCESSES = (
         HOST,
         "info",
         "controller_started",
-        "controllerName livenessSweep inspectedProviders",
+        "controllerName livenessSweep orphanSweep inspectedProviders",
         "A controller does its duties.",
     ),
     event(HOST, "info", "controller_stopped", "controllerName", "A controller has stopped."),
