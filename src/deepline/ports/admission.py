@@ -56,7 +56,8 @@ class Admission(Protocol):
         """Commit all submissions together; when this returns, the work is claimable.
 
         A run id that exists already is answered, not changed; of two submissions with one run id
-        the first makes it. Raises `NotFound` for a lane that was never made ready.
+        the first makes it. Raises `NotFound` for a lane that was never made ready, and `Refused`
+        (`launch_unusable`) for a launch that could not be read back; then nothing is written.
 
         With `project_created` the created fact is applied to the ledger in the same commit, which
         only a store that also holds the ledger can offer; otherwise the fact waits in the outbox.

@@ -13,8 +13,10 @@ from deepline.core.model.result import Failed
 from deepline.core.model.run import Run
 from deepline.core.parking import RESUMED
 from deepline.ports.admission import SubmitReceipt
+from deepline.ports.errors import Refused
 from deepline.ports.receipts import ReceiptDone, ReceiptInDoubt, StepResult
 from deepline.ports.sheets import RowOutcome
+from deepline.testing.refusals import refused
 from deepline.testing.scene import LANE, LEASE, RELEASE, Scene, expect
 from deepline.testing.stores import Stores
 
@@ -56,6 +58,18 @@ class AdmissionContract:
         assert launch is not None
         assert launch.play_name == "play"
         assert len(await scene.claim()) == 1
+
+    async def test_an_unreadable_launch_is_refused(self, stores: Stores) -> None:
+        """A launch that could not be read back is refused, and nothing of its batch is written."""
+        scene = await Scene.on(stores)
+        sound = scene.submission("run-2")
+        broken = attrs.evolve(sound, launch=attrs.evolve(sound.launch, run_id=RUN, base_url=""))
+
+        refusal = await refused(stores.admission.submit([sound, broken]), Refused)
+
+        assert refusal.code == "launch_unusable"
+        assert "baseUrl" in str(refusal)
+        assert await stores.runs.read(RunId("run-2"), None) is None
 
     async def test_a_batch_is_answered_in_order(self, stores: Stores) -> None:
         """Each submission of a batch gets its answer in its place, a repeated run id once made."""

@@ -13,6 +13,7 @@ from deepline.core.model.launch import Launch
 from deepline.core.model.ledger import CREATED, created_event_id
 from deepline.ports.admission import Submission, SubmitReceipt
 from deepline.ports.errors import NotFound
+from deepline.ports.wire import check_launch
 
 
 class MemoryAdmission(Port):
@@ -32,6 +33,8 @@ class MemoryAdmission(Port):
         self, submissions: Sequence[Submission], *, project_created: bool = False
     ) -> Sequence[SubmitReceipt]:
         """Commit all submissions together."""
+        for submission in submissions:
+            check_launch(submission.launch)
 
         def effect() -> Sequence[SubmitReceipt]:
             for submission in submissions:

@@ -12,7 +12,7 @@ from deepline.core.model.identity import Lane, RunId
 from deepline.core.model.json_value import Json
 from deepline.ports.admission import Submission, SubmitReceipt
 from deepline.ports.errors import NotFound
-from deepline.ports.wire import launch_to_json
+from deepline.ports.wire import check_launch, launch_to_json
 
 
 class PostgresAdmission:
@@ -35,10 +35,12 @@ class PostgresAdmission:
         """Commit all submissions together; each lane hears of it once.
 
         A single one shares its transaction with others that are submitted at that moment.
-        Raises `NotFound` for a lane without a queue.
+        Raises `NotFound` for a lane without a queue, `Refused` for a launch that is no use.
         """
         if not submissions:
             return []
+        for submission in submissions:
+            check_launch(submission.launch)
         requests = [self._request(submission) for submission in submissions]
         # Few runs go on from others, and all others are spared the look.
         function = "submit_continued" if any(one.continues for one in submissions) else "submit"

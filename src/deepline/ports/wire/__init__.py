@@ -13,7 +13,7 @@ from deepline.ports.wire.checkpoint import (
     silence_watch_to_json,
 )
 from deepline.ports.wire.fact import fact_from_json, fact_to_json
-from deepline.ports.wire.launch import launch_from_json, launch_to_json
+from deepline.ports.wire.launch import check_launch, launch_from_json, launch_to_json
 from deepline.ports.wire.result import result_from_json, result_to_json, terminal_from_json
 from deepline.ports.wire.storable import Problem, check_storable, encode_json, parse_json
 from deepline.ports.wire.suspension import suspension_from_json, suspension_to_json
@@ -22,6 +22,7 @@ from deepline.ports.wire.why import why_from_json, why_to_json
 __all__ = [
     "MalformedDocument",
     "Problem",
+    "check_launch",
     "check_storable",
     "checkpoint_from_json",
     "checkpoint_to_json",

@@ -8,7 +8,7 @@ from deepline.core.model.identity import MAX_ID_LENGTH, OrgId, ReleaseId, RunId
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.launch import Launch
 from deepline.core.trace_parent import read_trace_parent
-from deepline.ports.errors import MalformedDocument
+from deepline.ports.errors import MalformedDocument, Refused
 from deepline.ports.wire import fields
 
 _LONGEST_URL = 2_000
@@ -76,6 +76,20 @@ def launch_from_json(value: object, path: str = "") -> Launch:
         submitted_at=fields.optional_instant(document, "submittedAtMs", path),
         governance=fields.optional_object(document, "playCallGovernance", path),
     )
+
+
+def check_launch(launch: Launch) -> None:
+    """Make sure before it is stored that a launch can be read back (I26).
+
+    Raises `Refused` (`launch_unusable`), naming the field. A launch that cannot be read is as good
+    as missing, and its run could only fail, after all its attempts.
+    """
+    try:
+        launch_from_json(launch_to_json(launch))
+    except MalformedDocument as problem:
+        raise Refused(
+            "launch_unusable", f"run {launch.run_id} cannot be submitted: {problem}"
+        ) from None
 
 
 def _id(document: JsonObject, name: str, path: str) -> str:
