@@ -7,6 +7,7 @@ accepts a value asks first.
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import cast
@@ -20,6 +21,8 @@ MAX_DEPTH = 200
 """How deep arrays and objects may nest."""
 MAX_INTEGER_DIGITS = 4_000
 _MAX_INTEGER = 10**MAX_INTEGER_DIGITS
+# The encoder takes somewhat longer ones. Begun at the first digit alone, the search stays linear.
+_TOO_MANY_DIGITS = re.compile(f"(?<![0-9])[0-9]{{{MAX_INTEGER_DIGITS + 1}}}")
 # One for all calls: json.dumps would make one for each.
 _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -49,7 +52,8 @@ def check_storable(value: object, max_bytes: int) -> Problem | None:
         return _find_problem(value) or Problem("not_json", "$", "the value cannot be encoded")
     if size > max_bytes:
         return _too_large(size, max_bytes)
-    if "\\u0000" in encoded or encoded.count("[") + encoded.count("{") > MAX_DEPTH:
+    suspicious = "\\u0000" in encoded or encoded.count("[") + encoded.count("{") > MAX_DEPTH
+    if suspicious or (size > MAX_INTEGER_DIGITS and _TOO_MANY_DIGITS.search(encoded)):
         return _find_problem(value)
     return None
 
