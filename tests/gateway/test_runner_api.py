@@ -7,6 +7,7 @@ import attrs
 import httpx
 import pytest
 
+from deepline.adapters.memory import ShiftedClock
 from deepline.core.instants import to_ms
 from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.identity import RunId
@@ -55,6 +56,17 @@ async def test_the_launch_tells_a_runner_all_it_needs() -> None:
         "secrets": {"CRM_KEY": "s3cr3t-value"},
     }
     assert "s3cr3t-value" not in logged
+
+
+async def test_a_runner_is_told_the_time_of_the_store() -> None:
+    """Sleeps are reckoned by the clock that ends them, not by the gateway's own (Q50)."""
+    async with deployed() as gateway:
+        fresh = await gateway.start()
+        gateway.world.clock = ShiftedClock(gateway.clock, timedelta(hours=1))
+        answer = await gateway.client.get(f"{RUNNER}/launch", headers=await gateway.runner(fresh))
+        now_ms = to_ms(gateway.clock.now())
+
+    assert 3_590_000 < answer.json()["nowMs"] - now_ms < 3_610_000
 
 
 async def test_a_missing_secret_is_named_and_nothing_else_is_shown() -> None:

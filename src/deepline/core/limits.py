@@ -52,6 +52,8 @@ class Limits:
     observe_poll: timedelta = _seconds(1)
     event_recheck: timedelta = timedelta(hours=1)
     """How often a wait for an event that never expires is looked at, though a signal wakes it."""
+    pause_max: timedelta = timedelta(days=366)
+    """Longest sleep, and longest wait with an end, that a play is granted."""
     overdue_interval: timedelta = _seconds(15)
     """How often runners past their ceiling, and terminals left unsettled, are looked for (C38)."""
     recovery_grace: timedelta = _seconds(10)

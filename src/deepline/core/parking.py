@@ -216,9 +216,25 @@ def _resume_again(attempt: Attempt) -> Resume:
 
 def _park_as(now: datetime, attempt: Attempt, pending: Suspended, limits: Limits) -> ParkAs:
     """Take over what the runner handed in: its suspension, and its checkpoint over the stored."""
+    suspension = granted(now, pending.suspension, limits)
     checkpoint = carry_over(attempt.checkpoint, pending.report.checkpoint)
-    parked = park(now, pending.suspension, attempt.liveness, checkpoint, limits)
-    return ParkAs(suspension=pending.suspension, park=parked)
+    parked = park(now, suspension, attempt.liveness, checkpoint, limits)
+    return ParkAs(suspension=suspension, park=parked)
+
+
+def granted(now: datetime, asked: Suspension, limits: Limits) -> Suspension:
+    """What a play asked for, ending within the bound of pauses by the store's clock.
+
+    The instant comes out of a sandbox, whose clock proves nothing.
+    """
+    latest = now + limits.pause_max
+    match asked:
+        case SleepSuspension(wake_at=wake_at) if wake_at > latest:
+            return attrs.evolve(asked, wake_at=latest)
+        case EventSuspension(expires_at=datetime() as expires_at) if expires_at > latest:
+            return attrs.evolve(asked, expires_at=latest)
+        case _:
+            return asked
 
 
 def _after_detached(

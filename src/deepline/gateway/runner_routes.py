@@ -61,6 +61,7 @@ class RunnerRoutes:
             attempt = attrs.evolve(attempt, checkpoint=carried)
         answer = self._launch_answer(launch, attempt)
         answer["input"] = await self._ports.launches.read_input(runner.key.run_id)
+        answer["nowMs"] = to_ms(await self._ports.liveness.now())
         answer["secrets"] = await self._resolve_secrets(launch)
         return json_response(answer)
 
@@ -142,7 +143,6 @@ class RunnerRoutes:
             "leaseMs": length_ms(limits.claim_lease),
             "ceilingMs": length_ms(ceiling),
             "checkpoint": checkpoint_to_json(attempt.checkpoint),
-            "nowMs": to_ms(self._ports.clock.now()),
         }
         silence_ms = 0
         if self._gateway.settings.takes_test_faults:

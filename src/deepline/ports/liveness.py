@@ -1,5 +1,6 @@
 """Heartbeats (C34, Q51). The sweep's reads join here."""
 
+from datetime import datetime
 from typing import Protocol, TypeAlias
 
 import attrs
@@ -37,4 +38,12 @@ class LivenessStore(Protocol):
 
     async def read(self, key: AttemptKey) -> Liveness | None:
         """Read the attempt's liveness; `None` when there is no such attempt."""
+        ...
+
+    async def now(self) -> datetime:
+        """The store's clock, by which hearts, sleeps and limits are judged (Q50).
+
+        A runner is told it, so that a sleep lasts as long as its play asked for, whatever the
+        clocks of its sandbox and its gateway say.
+        """
         ...

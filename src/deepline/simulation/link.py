@@ -36,6 +36,7 @@ READS = frozenset(
         "cleanup.acceptance",
         "engine.next_due",
         "launches.read",
+        "liveness.now",
         "liveness.read",
         "recovery.overdue",
         "recovery.stranded",

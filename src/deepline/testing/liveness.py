@@ -61,3 +61,16 @@ class LivenessContract:
         unknown = AttemptKey(RUN, 7)
         assert await stores.liveness.beat(unknown) == BeatRefused("unknown_attempt")
         assert await stores.liveness.read(unknown) is None
+
+    async def test_time_is_told_by_the_clock_that_judges(self, stores: Stores) -> None:
+        """The time told lies between a claim before it and a beat after it (Q50)."""
+        scene = await Scene.on(stores)
+        held = await scene.started()
+
+        told = await stores.liveness.now()
+
+        await stores.liveness.beat(held.key)
+        liveness = await stores.liveness.read(held.key)
+        assert liveness is not None
+        assert liveness.beat_at is not None
+        assert held.claim.claimed_at <= told <= liveness.beat_at

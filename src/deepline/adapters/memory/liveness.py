@@ -1,5 +1,7 @@
 """The heart of each attempt, in memory (C34, Q51)."""
 
+from datetime import datetime
+
 from deepline.adapters.memory.world import Port
 from deepline.core.heartbeats import SUSPENDED
 from deepline.core.model.heartbeat import Liveness
@@ -36,3 +38,7 @@ class MemoryLiveness(Port):
             return None if row is None else row.liveness
 
         return await self._step("liveness.read", effect)
+
+    async def now(self) -> datetime:
+        """The world's clock."""
+        return await self._step("liveness.now", self.world.now)

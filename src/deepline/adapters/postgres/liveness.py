@@ -1,6 +1,8 @@
 """Heartbeats on Postgres, in the database's own time (C34, Q51)."""
 
-from deepline.adapters.postgres.rows import key_fields, liveness_from_row
+from datetime import datetime
+
+from deepline.adapters.postgres.rows import instant, key_fields, liveness_from_row
 from deepline.adapters.postgres.steps import Steps
 from deepline.core.model.heartbeat import HeartbeatIdentity, Liveness
 from deepline.core.model.identity import AttemptKey
@@ -36,3 +38,8 @@ class PostgresLiveness:
         row = rows[0][0]
         assert isinstance(row, dict)
         return liveness_from_row(row)
+
+    async def now(self) -> datetime:
+        """The database's clock."""
+        rows = await self._steps.read("select {schema}.iso(absurd.current_time())")
+        return instant(rows[0][0])
