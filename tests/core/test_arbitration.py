@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from deepline.core.arbitration import (
     ArbitrationFacts,
     Contradiction,
+    HandIn,
     Inspect,
     OfferVerdict,
     Resuspend,
     SecondLook,
     Settle,
+    TakeUp,
     after_accepted_write,
+    after_handing_in,
     after_inspection,
     after_refused_write,
     before_inspection,
@@ -30,8 +33,10 @@ from deepline.core.inspection import (
 )
 from deepline.core.model.checkpoint import Checkpoint, SilenceProof
 from deepline.core.model.heartbeat import NEVER_BEATEN, ExpectHeartbeat, Liveness, NoFence
-from deepline.core.model.result import Failed, RunnerTerminal
+from deepline.core.model.result import Failed, RunnerResult, RunnerTerminal, Suspended
 from deepline.core.model.sandbox import PROVES_GONE, Inspection, Stage
+from deepline.core.model.suspension import EventSuspension, SleepSuspension
+from deepline.core.model.why import Why
 from tests.core.parked import (
     BROKEN,
     CEILING,
@@ -50,6 +55,12 @@ from tests.core.parked import (
 SILENT = beat(100)
 GONE = Inspected(Inspection(stage=Stage.SANDBOX_NOT_FOUND))
 RUNNING = Inspected(Inspection(stage=Stage.COMMAND_RUNNING))
+NAP = Suspended(
+    suspension=SleepSuspension(boundary_id="nap", runner_attempt=KEY.attempt, wake_at=at(9_000))
+)
+WAIT = Suspended(
+    suspension=EventSuspension(boundary_id="ask", runner_attempt=KEY.attempt, event_key="approved")
+)
 UNREAD = Inspected(Inspection(stage=Stage.SANDBOX_LOOKUP_FAILED))
 
 
@@ -180,6 +191,61 @@ def test_before_inspection(given_facts: ArbitrationFacts, decision: type, rule: 
             Settle,
             "arbitration.pushed_terminal",
             id="C32-5-pushed-meanwhile",
+        ),
+        pytest.param(
+            Inspected(Inspection(stage=Stage.COMMAND_EXITED, exit_code=75, result=NAP)),
+            look(),
+            proof(SILENT),
+            HandIn,
+            "arbitration.inspected_suspension",
+            id="C29-a-sleep-left-behind-is-no-death",
+        ),
+        pytest.param(
+            Inspected(Inspection(stage=Stage.COMMAND_RUNNING, result=WAIT)),
+            look(liveness=beat(399, 2)),
+            None,
+            HandIn,
+            "arbitration.inspected_suspension",
+            id="C29-a-wait-left-behind-needs-no-proof",
+        ),
+        pytest.param(
+            Inspected(Inspection(stage=Stage.COMMAND_EXITED, exit_code=75, result=NAP)),
+            look(terminal=DONE),
+            None,
+            Settle,
+            "arbitration.pushed_terminal",
+            id="C29-a-terminal-beats-what-was-left-behind",
+        ),
+        pytest.param(
+            Inspected(Inspection(stage=Stage.COMMAND_EXITED, exit_code=75, result=NAP)),
+            SecondLook(runner_terminal=None, liveness=SILENT, suspended=True),
+            None,
+            Resuspend,
+            "arbitration.suspended_meanwhile",
+            id="C29-handed-in-meanwhile",
+        ),
+        pytest.param(
+            Inspected(
+                Inspection(
+                    stage=Stage.COMMAND_EXITED,
+                    result=Suspended(suspension=attrs.evolve(NAP.suspension, runner_attempt=1)),
+                )
+            ),
+            look(),
+            proof(SILENT),
+            OfferVerdict,
+            "arbitration.lost",
+            id="C29-left-behind-by-another-attempt",
+        ),
+        pytest.param(
+            Inspected(
+                Inspection(stage=Stage.COMMAND_EXITED, result=Suspended(suspension=suspension()))
+            ),
+            look(),
+            proof(SILENT),
+            OfferVerdict,
+            "arbitration.lost",
+            id="C29-left-behind-is-no-pause",
         ),
         pytest.param(
             GONE,
@@ -473,6 +539,37 @@ def test_a_suspension_handed_in_during_the_inspection_is_no_death() -> None:
     assert found.why.rule == "arbitration.suspended_meanwhile"
 
 
+HANDED_IN = HandIn(suspended=NAP, why=Why("arbitration.inspected_suspension"))
+
+
+@pytest.mark.parametrize(
+    ("again", "decision", "rule"),
+    [
+        pytest.param(
+            SecondLook(runner_terminal=DONE, liveness=SILENT, suspended=True),
+            Settle,
+            "arbitration.pushed_terminal",
+            id="C29-handed-in-after-a-terminal",
+        ),
+        pytest.param(
+            SecondLook(runner_terminal=None, liveness=SILENT, suspended=True),
+            TakeUp,
+            "arbitration.inspected_suspension",
+            id="C29-handed-in",
+        ),
+        pytest.param(
+            look(), Resuspend, "arbitration.suspension_refused", id="C29-handed-in-too-late"
+        ),
+    ],
+)
+def test_after_handing_in(again: SecondLook, decision: type, rule: str) -> None:
+    """What stands on the attempt decides, not what was handed in."""
+    found = after_handing_in(HANDED_IN, again)
+
+    assert type(found) is decision
+    assert found.why.rule == rule
+
+
 def test_contradiction_says_what_happened() -> None:
     """The error of a contradiction names the arbitration."""
     found = after_refused_write(AT_CEILING, None, liveness_exists=False)
@@ -482,6 +579,7 @@ def test_contradiction_says_what_happened() -> None:
 
 
 TERMINALS = st.sampled_from([None, DONE, BROKEN])
+RESULTS: st.SearchStrategy[RunnerResult | None] = st.sampled_from([None, DONE, BROKEN, NAP, WAIT])
 HEARTS = st.one_of(
     st.none(),
     st.builds(beat, st.one_of(st.none(), st.floats(0, 4_000)), st.integers(1, 3)),
@@ -499,7 +597,7 @@ INSPECTIONS = st.one_of(
     st.just(NoInspector()),
     st.just(InspectionEmpty()),
     st.builds(InspectionFailed, sandbox_missing=st.booleans()),
-    st.builds(Inspected, st.builds(Inspection, stage=st.sampled_from(Stage), result=TERMINALS)),
+    st.builds(Inspected, st.builds(Inspection, stage=st.sampled_from(Stage), result=RESULTS)),
 )
 FACTS = st.builds(
     facts,
@@ -521,7 +619,7 @@ def test_every_combination_is_decided(
     second = after_inspection(given_facts, inspection, again)
 
     assert isinstance(first, Settle | OfferVerdict | Resuspend | Inspect)
-    assert isinstance(second, Settle | OfferVerdict | Resuspend)
+    assert isinstance(second, Settle | OfferVerdict | HandIn | Resuspend)
     assert first == before_inspection(given_facts)
     assert second == after_inspection(given_facts, inspection, again)
     assert first.why.rule.startswith("arbitration.")

@@ -1,5 +1,7 @@
 """One read of a silent runner: rows, slots and what it proves (C40, A14, A20, I34)."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from deepline.core.inspection import (
@@ -10,7 +12,9 @@ from deepline.core.inspection import (
     NoInspector,
 )
 from deepline.core.model.log_event import Level
+from deepline.core.model.result import Suspended
 from deepline.core.model.sandbox import PROVES_GONE, UNANSWERED, Inspection, Stage
+from deepline.core.model.suspension import SleepSuspension
 from deepline.core.sweep import ReadCounts, SweepMode, SweepState
 from deepline.core.sweep_outcome import CHANNEL, Counter
 from deepline.core.sweep_read import (
@@ -158,6 +162,20 @@ def test_what_a_read_shows(evidence: InspectionEvidence, mode: SweepMode) -> Non
     if isinstance(judged.then, WriteVerdict):
         assert isinstance(evidence, Inspected)
         assert judged.then.inspection == evidence.inspection
+
+
+def test_a_play_that_paused_is_left_to_its_own_wake() -> None:
+    """A sandbox that is gone but left a suspension behind is no lost runner (C29)."""
+    nap = SleepSuspension(
+        boundary_id="nap", runner_attempt=runner().ref.attempt, wake_at=datetime.now(UTC)
+    )
+    seen = Inspection(stage=Stage.COMMAND_EXITED, exit_code=75, result=Suspended(suspension=nap))
+
+    judged = after_read(runner(), "sb-1", Inspected(seen), SweepMode.ENFORCE)
+
+    assert isinstance(judged.then, LeaveAlone)
+    assert judged.answered
+    assert judged.told.counts == (Counter.PROVEN,)
 
 
 @pytest.mark.parametrize(

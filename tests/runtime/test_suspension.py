@@ -41,13 +41,17 @@ def waiting(world: SuspendingWorld, key: AttemptKey, answers: JsonObject) -> Run
 
 @asynccontextmanager
 async def served(
-    play: Play, *, life: Life | None = None, limits: Limits | None = None
+    play: Play, *, life: Life | None = None, limits: Limits | None = None, unheard: bool = False
 ) -> AsyncIterator[SuspendingWorld]:
     """A world with one worker, for one run named r1."""
     stop = Stop()
     async with trio.open_nursery() as nursery:
         world = SuspendingWorld(
-            play=play, nursery=nursery, life=life or Life(), limits=limits or Limits()
+            play=play,
+            nursery=nursery,
+            life=life or Life(),
+            limits=limits or Limits(),
+            unheard=unheard,
         )
         await world.submit("r1")
         await nursery.start(world.sandbox_worker().serve, stop)
@@ -81,6 +85,21 @@ async def test_a_sleeping_play_holds_no_sandbox(
     assert world.answers_begun_with() == [(), ("nap",)]
     assert {key.attempt for key, _ in world.begun} == {1}
     assert len(world.provider.sandboxes) == 2
+
+
+async def test_a_pause_that_nobody_heard_of_is_found_in_the_sandbox(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A runner that could not hand its suspension in left it behind, and its run goes on (C29)."""
+    async with served(napping, unheard=True) as world:
+        await world.until_waiting_for("r1", "nap")
+        attempt = await world.ports.attempts.read(world.begun[0][0])
+        assert attempt is not None
+        assert attempt.checkpoint.state["at"] == "nap"
+        assert await output_of(world) == ["nap"]
+        await world.until_clean()
+
+    assert world.answers_begun_with() == [(), ("nap",)]
 
 
 async def test_what_the_play_had_done_is_carried_on(

@@ -10,7 +10,8 @@ first row that matches decides. What the order guarantees:
 - silence needs a proof of this very heartbeat, and where somebody can look, a proof that the
   sandbox is gone as well;
 - the verdict of a lost runner is fenced by the heartbeat it was judged on, so one beat in between
-  defeats it; the ceiling's is not fenced.
+  defeats it; the ceiling's is not fenced;
+- a runner that left a suspension behind is not lost: its play goes on where it paused.
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from deepline.core.inspection import (
     InspectionEvidence,
     NoInspector,
     inspected_result,
+    inspected_suspension,
     proves_gone,
 )
 from deepline.core.instants import iso, length_ms
@@ -31,7 +33,7 @@ from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.heartbeat import ExpectHeartbeat, HeartbeatFence, Liveness, NoFence
 from deepline.core.model.identity import AttemptKey
 from deepline.core.model.json_value import Json, JsonObject
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerTerminal, Suspended
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.core.model.why import Why
 from deepline.core.outcome import outcome_evidence
@@ -112,6 +114,24 @@ class Inspect:
 
 
 @attrs.frozen(kw_only=True)
+class HandIn:
+    """Hand in the suspension that the runner left in its sandbox, as the runner would have (C29).
+
+    Read the attempt again afterwards and ask `after_handing_in`.
+    """
+
+    suspended: Suspended
+    why: Why
+
+
+@attrs.frozen(kw_only=True)
+class TakeUp:
+    """A suspension is handed in: park the attempt on it (`parking.after_wake`)."""
+
+    why: Why
+
+
+@attrs.frozen(kw_only=True)
 class Resuspend:
     """Nothing is proven: park again with the same suspension (`parking.park`)."""
 
@@ -131,8 +151,8 @@ class Contradiction:
 
 
 BeforeInspection: TypeAlias = Settle | OfferVerdict | Resuspend | Inspect
-AfterInspection: TypeAlias = Settle | OfferVerdict | Resuspend
-AfterWrite: TypeAlias = Settle | Resuspend | Contradiction
+AfterInspection: TypeAlias = Settle | OfferVerdict | HandIn | Resuspend
+AfterWrite: TypeAlias = Settle | TakeUp | Resuspend | Contradiction
 
 
 def before_inspection(facts: ArbitrationFacts) -> BeforeInspection:
@@ -169,6 +189,11 @@ def after_inspection(
         return OfferVerdict(terminal=found, fence=NoFence(), report=None, why=why)
     if again.runner_terminal is not None:
         return settle_pushed(again.runner_terminal)
+    left = inspected_suspension(inspection, facts.key.attempt)
+    if left is not None and not again.suspended:
+        evidence = {**stage, "boundary": left.suspension.boundary_id}
+        why = _why("arbitration.inspected_suspension", observation, evidence)
+        return HandIn(suspended=left, why=why)
     doubt = _doubt(facts, inspection, again)
     if doubt is not None:
         return Resuspend(why=_why(doubt, observation, stage))
@@ -215,6 +240,18 @@ def after_refused_write(
             return Contradiction(why=Why("arbitration.attempt_disappeared", evidence))
         case _:
             assert_never(offer.fence)
+
+
+def after_handing_in(hand_in: HandIn, again: SecondLook) -> AfterWrite:
+    """What stands on the attempt now: a terminal that was first, a suspension, or neither.
+
+    Neither means that the attempt was over; parking it finds that out by its fence.
+    """
+    if again.runner_terminal is not None:
+        return settle_pushed(again.runner_terminal)
+    if again.suspended:
+        return TakeUp(why=hand_in.why)
+    return Resuspend(why=Why("arbitration.suspension_refused", hand_in.why.evidence))
 
 
 def settle_pushed(stored: RunnerTerminal) -> Settle:

@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 import attrs
 
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerTerminal, Suspended
 from deepline.core.model.sandbox import Inspection
+from deepline.core.model.suspension import DetachedSuspension
 
 
 @attrs.frozen
@@ -51,5 +52,14 @@ def proves_gone(evidence: InspectionEvidence) -> bool:
 
 
 def inspected_result(evidence: InspectionEvidence) -> RunnerTerminal | None:
-    """The runner's own result, if it left one behind and it could be read."""
-    return evidence.inspection.result if isinstance(evidence, Inspected) else None
+    """The runner's own result, if it left one behind that ends its run."""
+    found = evidence.inspection.result if isinstance(evidence, Inspected) else None
+    return None if isinstance(found, Suspended) else found
+
+
+def inspected_suspension(evidence: InspectionEvidence, attempt: int) -> Suspended | None:
+    """The suspension that this attempt's runner left behind and could not hand in (C29)."""
+    found = evidence.inspection.result if isinstance(evidence, Inspected) else None
+    if not isinstance(found, Suspended) or isinstance(found.suspension, DetachedSuspension):
+        return None
+    return found if found.suspension.runner_attempt == attempt else None

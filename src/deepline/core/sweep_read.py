@@ -10,7 +10,7 @@ from typing import TypeAlias, assert_never
 
 import attrs
 
-from deepline.core.inspection import Inspected, InspectionEvidence
+from deepline.core.inspection import Inspected, InspectionEvidence, inspected_suspension
 from deepline.core.model.json_value import Json
 from deepline.core.model.log_event import Level, LogEvent
 from deepline.core.model.sandbox import Inspection
@@ -155,6 +155,9 @@ def after_read(
         told = Told(counts=(Counter.PROVEN, Counter.WOULD_SETTLE), events=(event,))
         return AfterRead(answered=True, then=LeaveAlone(), told=told)
     told = Told(counts=(Counter.PROVEN,))
+    if inspected_suspension(evidence, runner.ref.attempt) is not None:
+        # Not lost: the run's own wake hands in what its runner could not.
+        return AfterRead(answered=True, then=LeaveAlone(), told=told)
     return AfterRead(answered=True, then=WriteVerdict(inspection), told=told)
 
 

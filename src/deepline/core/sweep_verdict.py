@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 
 import attrs
 
-from deepline.core.inspection import Inspected
+from deepline.core.inspection import Inspected, inspected_result
 from deepline.core.instants import length_ms
 from deepline.core.limits import Limits
 from deepline.core.model.json_value import Json, JsonObject
@@ -92,10 +92,11 @@ def choose_verdict(
         "stage": safe_label(inspection.stage),
         "exit_code": inspection.exit_code,
     }
-    if inspection.result is not None:
-        evidence |= outcome_evidence(inspection.result)
+    found = inspected_result(Inspected(inspection))
+    if found is not None:
+        evidence |= outcome_evidence(found)
         return Verdict(
-            terminal=_stamped(inspection.result, runner.provider),
+            terminal=_stamped(found, runner.provider),
             why=Why("sweep.inspected_result", evidence),
             report=None,
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import TypeAlias
 
 import attrs
 import trio
@@ -30,6 +31,11 @@ from deepline.runtime.supervision import CHANNEL, text_of
 Execute = Callable[[Wake, Checkpoint], Awaitable[None]]
 
 
+_Decision: TypeAlias = (
+    arbitration.BeforeInspection | arbitration.AfterInspection | arbitration.AfterWrite
+)
+
+
 class AttemptDisappeared(Exception):
     """The store contradicted itself about an attempt in arbitration."""
 
@@ -48,6 +54,9 @@ class WakeHandling:
         """Bring one wake to its next durable step. Raises for the error path to route."""
         if wake.adopted:
             wake = await self._started(wake, time)
+        await self._follow(wake, time)
+
+    async def _follow(self, wake: Wake, time: StoreTime) -> None:
         signal = await self._signal(wake.attempt)
         decision = parking.after_wake(time.now(), wake.attempt, self.context.limits, signal)
         match decision:
@@ -56,7 +65,7 @@ class WakeHandling:
             case parking.Resume(checkpoint=checkpoint):
                 await self.resume(wake, checkpoint)
             case parking.Arbitrate(suspension=suspension, checkpoint=checkpoint):
-                await self._arbitrate(wake, suspension, checkpoint, time.now())
+                await self._arbitrate(wake, suspension, checkpoint, time)
             case parking.ParkAs(suspension=handed_in, park=park):
                 await park_attempt(self.context, wake.claim, wake.attempt.ref, handed_in, park)
             case parking.ParkUntil() | parking.ProbeAt():
@@ -113,8 +122,9 @@ class WakeHandling:
         )
 
     async def _arbitrate(
-        self, wake: Wake, suspension: DetachedSuspension, checkpoint: Checkpoint, now: datetime
+        self, wake: Wake, suspension: DetachedSuspension, checkpoint: Checkpoint, time: StoreTime
     ) -> None:
+        now = time.now()
         facts = ArbitrationFacts(
             now=now,
             key=key_of(wake.attempt.ref),
@@ -124,19 +134,18 @@ class WakeHandling:
             liveness=wake.attempt.liveness,
             limits=self.context.limits,
         )
-        decision: arbitration.BeforeInspection | arbitration.AfterWrite
-        decision = arbitration.before_inspection(facts)
+        decision: _Decision = arbitration.before_inspection(facts)
         if isinstance(decision, arbitration.Inspect):
             evidence = await self._inspect(facts.key.run_id, suspension)
             again = await self.context.ports.attempts.read(facts.key)
-            look = SecondLook(
-                runner_terminal=None if again is None else again.runner_terminal,
-                liveness=None if again is None else again.liveness,
-                suspended=again is not None and again.pending is not None,
-            )
-            decision = arbitration.after_inspection(facts, evidence, look)
+            decision = arbitration.after_inspection(facts, evidence, _look(again))
         if isinstance(decision, arbitration.OfferVerdict):
             decision = await self._offer(facts, decision)
+        elif isinstance(decision, arbitration.HandIn):
+            wake, decision = await self._hand_in(wake, decision)
+        if isinstance(decision, arbitration.TakeUp):
+            await self._follow(wake, time)
+            return
         await self._conclude(wake, suspension, checkpoint, decision, now)
 
     async def _conclude(
@@ -144,7 +153,7 @@ class WakeHandling:
         wake: Wake,
         suspension: DetachedSuspension,
         checkpoint: Checkpoint,
-        decision: arbitration.BeforeInspection | arbitration.AfterWrite,
+        decision: _Decision,
         now: datetime,
     ) -> None:
         match decision:
@@ -159,8 +168,22 @@ class WakeHandling:
                 await park_attempt(self.context, wake.claim, wake.attempt.ref, suspension, park)
             case arbitration.Contradiction(message=message):
                 raise AttemptDisappeared(message)
-            case arbitration.Inspect() | arbitration.OfferVerdict():
+            case _:
                 raise AssertionError("an effect was left undone")
+
+    async def _hand_in(
+        self, wake: Wake, hand_in: arbitration.HandIn
+    ) -> tuple[Wake, arbitration.AfterWrite]:
+        """Store the suspension in its runner's place, and see what stands on the attempt then."""
+        ports, key = self.context.ports, key_of(wake.attempt.ref)
+        await self.context.persistence.write(
+            "suspend", lambda: ports.terminals.suspend(key, hand_in.suspended, hand_in.why)
+        )
+        again = await ports.attempts.read(key)
+        if again is None:
+            raise AttemptDisappeared("the attempt disappeared before its suspension was taken")
+        now_held = attrs.evolve(wake, attempt=again)
+        return now_held, arbitration.after_handing_in(hand_in, _look(again))
 
     async def _inspect(self, run_id: RunId, suspension: DetachedSuspension) -> InspectionEvidence:
         """Look once, bounded; whatever goes wrong proves nothing (I07)."""
@@ -199,3 +222,11 @@ class WakeHandling:
                 suspended=outcome.suspended,
             )
         return arbitration.after_accepted_write(offer, stored)
+
+
+def _look(attempt: Attempt | None) -> SecondLook:
+    return SecondLook(
+        runner_terminal=None if attempt is None else attempt.runner_terminal,
+        liveness=None if attempt is None else attempt.liveness,
+        suspended=attempt is not None and attempt.pending is not None,
+    )

@@ -8,8 +8,9 @@ import pytest
 
 from deepline.adapters.local import LocalProvider
 from deepline.adapters.local.result_file import RESULT_BYTES_MAX, read_result
-from deepline.core.model.result import Completed, Failed, Report
+from deepline.core.model.result import Completed, Failed, Report, Suspended
 from deepline.core.model.sandbox import Resources, SandboxRef, Stage
+from deepline.core.model.suspension import EventSuspension
 from deepline.ports.sandbox_provider import Deleted
 from deepline.ports.wire import result_to_json
 from tests.adapters.local.sandboxes import home, operation, program, provider_at, seen, started
@@ -148,6 +149,9 @@ def test_a_whole_result_is_read(tmp_path: Path) -> None:
     results = (
         Completed(output=None, report=Report(logs=("one",), stats={"rows": 2})),
         Failed(error="E: x", cause={"a": 1}),
+        Suspended(
+            suspension=EventSuspension(boundary_id="b", runner_attempt=1, event_key="approved")
+        ),
     )
     for result in results:
         path.write_text(json.dumps(result_to_json(result)))

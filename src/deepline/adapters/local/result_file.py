@@ -1,6 +1,6 @@
 """Reading the result that a runner left behind, which a play may have tampered with (F03, F12).
 
-Anything but a completed or failed result, whole and storable, is no result. Nothing here raises
+Anything but a result that is whole and storable is none. Nothing here raises
 for what a file holds.
 """
 
@@ -8,19 +8,19 @@ import os
 import stat
 from pathlib import Path
 
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerResult
 from deepline.ports.errors import MalformedDocument
-from deepline.ports.wire import parse_json, terminal_from_json
+from deepline.ports.wire import parse_json, result_from_json
 
 RESULT_BYTES_MAX = 32 << 20
 """As much as the gateway takes when a runner pushes."""
 
 
-def read_result(path: Path) -> RunnerTerminal | None:
-    """The result in the file; `None` when there is none that could be settled."""
+def read_result(path: Path) -> RunnerResult | None:
+    """The result in the file; `None` when there is none that could be used."""
     try:
         text = _read_regular(path)
-        return None if text is None else terminal_from_json(parse_json(text, RESULT_BYTES_MAX))
+        return None if text is None else result_from_json(parse_json(text, RESULT_BYTES_MAX))
     except (OSError, MalformedDocument):
         return None
 

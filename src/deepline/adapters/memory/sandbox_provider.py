@@ -14,7 +14,7 @@ import trio
 from deepline.adapters.memory.clock import TrioTimeClock
 from deepline.adapters.memory.faults import NO_FAULTS, Faults
 from deepline.core.crash_diagnostics import Remains
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerResult
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef, Stage
 from deepline.ports.cleanup import Acceptance
 from deepline.ports.clock import Clock
@@ -44,7 +44,7 @@ class Life:
 
     runs_for: timedelta | None = None
     exit_code: int = 0
-    result: RunnerTerminal | None = None
+    result: RunnerResult | None = None
     outlives: timedelta | None = None
     deleting_for: timedelta = timedelta(0)
     printed: Sequence[str] = ()

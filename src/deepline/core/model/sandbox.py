@@ -10,7 +10,7 @@ from datetime import timedelta
 import attrs
 
 from deepline.core.model.identity import OrgId, RunId
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerResult
 
 
 @attrs.frozen(kw_only=True)
@@ -80,14 +80,16 @@ UNANSWERED = frozenset(
 
 @attrs.frozen(kw_only=True)
 class Inspection:
-    """One provider read. `result` is what the runner left behind, if it could be read.
+    """One provider read.
 
+    `result` is what the runner left behind, if it could be read; of a play that pauses it is the
+    suspension, which may never have been handed in.
     `exit_code` is the runner's, `None` while unknown. `detail` is a safe, short provider text.
     """
 
     stage: Stage
     exit_code: int | None = None
-    result: RunnerTerminal | None = None
+    result: RunnerResult | None = None
     detail: str | None = None
 
     @property
