@@ -290,26 +290,35 @@ def test_a_suspension_handed_in_is_parked_on(
 YEARS = LIMITS.pause_max + timedelta(days=1)
 
 
+GRANTED = at(10) + LIMITS.pause_max
+
+
 @pytest.mark.parametrize(
     ("asked", "granted"),
     [
-        pytest.param(attrs.evolve(SLEEP, wake_at=at(10) + YEARS), SLEEP, id="sleep"),
-        pytest.param(attrs.evolve(BOUNDED, expires_at=at(10) + YEARS), BOUNDED, id="event"),
+        pytest.param(
+            attrs.evolve(SLEEP, wake_at=at(10) + YEARS),
+            attrs.evolve(SLEEP, wake_at=GRANTED),
+            id="sleep",
+        ),
+        pytest.param(
+            attrs.evolve(EVENT, expires_at=at(10) + YEARS),
+            attrs.evolve(EVENT, expires_at=GRANTED),
+            id="event",
+        ),
     ],
 )
 def test_a_pause_ends_within_its_bound(
     asked: SleepSuspension | EventSuspension, granted: SleepSuspension | EventSuspension
 ) -> None:
     """An instant from a sandbox, whose clock proves nothing, is bounded by the store's (Q50)."""
-    found = after_wake(
-        at(10), attrs.evolve(parked(suspension()), pending=Suspended(suspension=asked)), LIMITS
-    )
+    attempt = attrs.evolve(parked(suspension()), pending=Suspended(suspension=asked))
 
-    latest = at(10) + LIMITS.pause_max
-    bounded = "wake_at" if isinstance(granted, SleepSuspension) else "expires_at"
+    found = after_wake(at(10), attempt, LIMITS)
+
     assert isinstance(found, ParkAs)
-    assert found.suspension == attrs.evolve(granted, **{bounded: latest})
-    assert found.park.at == latest
+    assert found.suspension == granted
+    assert found.park.at == GRANTED
 
 
 def test_a_suspension_handed_in_beats_the_ceiling() -> None:

@@ -42,4 +42,4 @@ class PostgresLiveness:
     async def now(self) -> datetime:
         """The database's clock."""
         rows = await self._steps.read("select {schema}.iso(absurd.current_time())")
-        return instant(rows[0][0])
+        return instant(str(rows[0][0]))
