@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from deepline.core.model.json_value import Json
 from deepline.gateway.sheet_csv import MORE, MOST_COLUMNS, ColumnNames
 from deepline.ports.sheets import RowOutcome
-from tests.gateway.deployment import ALICE, Deployment, Options, bearer, deployed, key_of
+from tests.gateway.deployment import ALICE, BOB, Deployment, Options, bearer, deployed, key_of
 
 
 def row(index: int, input_row: Json, output: Json, error: str | None = None) -> RowOutcome:
@@ -222,6 +222,42 @@ async def test_sheets_are_listed_with_their_counts() -> None:
     assert answer.json() == {
         "sheets": [{"namespace": "leads of may", "completed": 18, "failed": 2, "total": 20}]
     }
+
+
+async def test_rows_are_read_as_json_page_by_page() -> None:
+    """Every row is there once, with its input; `next` continues and is null at the end."""
+    url, pages = "/api/v1/runs/run_1/sheets/leads%20of%20may/rows", []
+    after: int | None = -1
+    async with deployed() as gateway:
+        await filled(gateway, 25)
+        while after is not None:
+            query = {"after": str(after), "limit": "10"}
+            answer = await gateway.client.get(url, params=query, headers=bearer(ALICE))
+            pages.append(answer.json()["rows"])
+            after = answer.json()["next"]
+        stranger = await gateway.client.get(url, headers=bearer(BOB))
+
+    assert [len(page) for page in pages] == [10, 10, 5]
+    assert [one["rowIndex"] for page in pages for one in page] == list(range(25))
+    assert pages[0][0] == {"rowIndex": 0, "input": {"n": 0}, "output": None, "error": "bad"}
+    assert pages[0][1] == {"rowIndex": 1, "input": {"n": 1}, "output": {"o1": 1}, "error": None}
+    assert stranger.json()["code"] == "run_not_found"
+
+
+async def test_a_page_of_large_rows_holds_fewer() -> None:
+    """What is left out of a page for its size is the beginning of the next one."""
+    url = "/api/v1/runs/run_1/sheets/large/rows"
+    large = "x" * (3 << 20)
+    async with deployed() as gateway:
+        key = key_of(await gateway.start())
+        await gateway.store.sheets.open_sheet(key, "large", total=3)
+        await gateway.store.sheets.finish_rows(key, "large", [row(n, 0, large) for n in range(3)])
+        get = partial(gateway.client.get, url, headers=bearer(ALICE))
+        first = (await get()).json()
+        second = (await get(params={"after": str(first["next"])})).json()
+
+    assert ([one["rowIndex"] for one in first["rows"]], first["next"]) == ([0, 1], 1)
+    assert ([one["rowIndex"] for one in second["rows"]], second["next"]) == ([2], None)
 
 
 async def test_a_sheet_that_is_none_and_an_option_that_is_none_are_named() -> None:
