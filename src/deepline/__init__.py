@@ -12,16 +12,22 @@ if TYPE_CHECKING:
     from deepline.adapters.http.api_client import ApiClient as ApiClient
     from deepline.adapters.http.api_client import RunReceipt as RunReceipt
     from deepline.adapters.http.api_client import SubmitRequest as SubmitRequest
+    from deepline.adapters.http.asyncio_client import AsyncioClient as AsyncioClient
+    from deepline.adapters.http.asyncio_client import AsyncioRun as AsyncioRun
+    from deepline.adapters.http.blocking_client import BlockingClient as BlockingClient
+    from deepline.adapters.http.blocking_client import BlockingRun as BlockingRun
     from deepline.adapters.http.executor_tokens import HttpExecutorTokens as HttpExecutorTokens
     from deepline.adapters.http.executor_tokens import TokenCredentials as TokenCredentials
     from deepline.adapters.http.ledger import HttpLedger as HttpLedger
     from deepline.adapters.http.limited_client import LimitedClient as LimitedClient
+    from deepline.adapters.http.run_handle import RunHandle as RunHandle
     from deepline.adapters.local import LocalProvider as LocalProvider
     from deepline.adapters.postgres.migrate import migrate as migrate
     from deepline.adapters.postgres.pool import ConnectionPool as ConnectionPool
     from deepline.adapters.postgres.settings import ConnectionSettings as ConnectionSettings
     from deepline.adapters.postgres.settings import PoolSettings as PoolSettings
     from deepline.adapters.postgres.store import open_store as open_store
+    from deepline.adapters.runner_bundle import BundleRefused as BundleRefused
     from deepline.adapters.system_clock import SystemClock as SystemClock
     from deepline.core.limits import Limits as Limits
     from deepline.core.model.attempt import Attempt as Attempt
@@ -67,14 +73,18 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "adapters.http.api_client": ("ApiAddress", "ApiClient", "RunReceipt", "SubmitRequest"),
+    "adapters.http.asyncio_client": ("AsyncioClient", "AsyncioRun"),
+    "adapters.http.blocking_client": ("BlockingClient", "BlockingRun"),
     "adapters.http.executor_tokens": ("HttpExecutorTokens", "TokenCredentials"),
     "adapters.http.ledger": ("HttpLedger",),
     "adapters.http.limited_client": ("LimitedClient",),
+    "adapters.http.run_handle": ("RunHandle",),
     "adapters.local": ("LocalProvider",),
     "adapters.postgres.migrate": ("migrate",),
     "adapters.postgres.pool": ("ConnectionPool",),
     "adapters.postgres.settings": ("ConnectionSettings", "PoolSettings"),
     "adapters.postgres.store": ("open_store",),
+    "adapters.runner_bundle": ("BundleRefused",),
     "adapters.system_clock": ("SystemClock",),
     "core.limits": ("Limits",),
     "core.model.attempt": ("Attempt",),

@@ -1,5 +1,6 @@
 """What the pages show of code runs, and does what they say."""
 
+import asyncio
 import inspect
 import random
 import shlex
@@ -20,8 +21,10 @@ from deepline.core.placement import placement_key
 from deepline.core.queues import lane_of_launch
 from deepline.ports.admission import Submission
 from deepline.ports.runs import Runs
+from tests.adapters.http.client_forms import perform_all
 from tests.cli.commands import ROOT, command, environment
 from tests.docs.pages import block, code_spans, text_of
+from tests.gateway.deployment import ALICE, deployed
 from tests.support.postgres import open_directory
 
 README = ROOT / "README.md"
@@ -143,6 +146,34 @@ async def test_the_memory_ports_stand_where_the_store_stood(
         stop.request()
 
     assert ended == "completed"
+
+
+@pytest.mark.parametrize("form", ["script", "asyncio"])
+async def test_the_clients_on_the_page_work(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The script and the asyncio program of the library's page do what they say."""
+    play = tmp_path / "double.py"
+    play.write_text("def play(ctx, input):\n    return input\n", encoding="utf-8")
+    names = executed(form)
+
+    def program(address: deepline.ApiAddress) -> list[object]:
+        if form == "script":
+            return list(names["approve_and_wait"](address, str(play)))
+        return list(asyncio.run(names["run_three"](address, str(play))))
+
+    with trio.fail_after(20):
+        async with deployed() as gateway, trio.open_nursery() as nursery:
+            nursery.start_soon(perform_all, gateway, "double")
+            address = deepline.ApiAddress(gateway.url, ALICE)
+            shown = await trio.to_thread.run_sync(program, address)
+            nursery.cancel_scope.cancel()
+
+    if form == "script":
+        assert shown == [[{"n": 1}, {"n": 2}]]
+        assert "at work" in capsys.readouterr().out
+    else:
+        assert shown == [[{"n": 0}], [{"n": 1}], [{"n": 2}]]
 
 
 def test_every_public_name_is_on_the_page() -> None:

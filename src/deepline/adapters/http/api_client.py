@@ -27,6 +27,9 @@ from deepline.adapters.http.limited_client import (
     LimitedClient,
     read_bounded,
 )
+from deepline.adapters.http.run_handle import RunHandle
+from deepline.adapters.http.run_reading import LogFeed, RowPage, row_page
+from deepline.adapters.runner_bundle import bundle_play
 from deepline.core.model.identity import RunId
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.run import RunStatus
@@ -127,6 +130,33 @@ class ApiClient:
         }
         return _receipt(await self._post("/api/v1/runs", document))
 
+    async def submit_play(
+        self,
+        play: Path,
+        input_json: Json = None,
+        *,
+        run_id: RunId | None = None,
+        options: Mapping[str, Json] | None = None,
+    ) -> RunReceipt:
+        """Pack a play from disk, a file or a directory, store it and submit one run of it.
+
+        Raises `BundleRefused`, saying what to change, before anything is sent.
+        """
+        bundle = await trio.to_thread.run_sync(bundle_play, play)
+        return await self.submit(
+            SubmitRequest(
+                play_name=bundle.play_name,
+                bundle_hash=await self.put_bundle(bundle.content),
+                input_json={} if input_json is None else input_json,
+                run_id=run_id,
+                options={"entry": bundle.entry, **(options or {})},
+            )
+        )
+
+    def attach(self, run_id: RunId) -> RunHandle:
+        """Take hold of a run, which may have been submitted anywhere; asks nobody."""
+        return RunHandle(self, run_id)
+
     async def retry(
         self, run_id: RunId, *, options: Mapping[str, Json] | None = None
     ) -> RunReceipt:
@@ -220,6 +250,19 @@ class ApiClient:
     async def sheets(self, run_id: RunId) -> Sequence[JsonObject]:
         """The run's sheets with their counts."""
         return _objects(await self._get(f"{_run_path(run_id)}/sheets"), "sheets")
+
+    async def rows(
+        self, run_id: RunId, namespace: str, *, after: int = -1, limit: int = 100
+    ) -> RowPage:
+        """Finished rows of a sheet with an index above `after`, at most `limit` (1 to 100)."""
+        path = f"{_run_path(run_id)}/sheets/{urllib.parse.quote(namespace, safe='')}/rows"
+        return row_page(await self._get(path, {"after": str(after), "limit": str(limit)}))
+
+    @asynccontextmanager
+    async def logs(self, run_id: RunId) -> AsyncIterator[LogFeed]:
+        """What the play says, for the block; iterate the feed, which ends with the run."""
+        async with self.events(run_id) as events:
+            yield LogFeed(events)
 
     async def download_sheet(
         self, run_id: RunId, namespace: str, target: Path, *, escape_formulas: bool = False

@@ -9,6 +9,7 @@ import trio
 
 from deepline.adapters.http.api_client import ApiClient
 from deepline.adapters.http.event_feed import FeedEvent
+from deepline.adapters.http.run_reading import log_entry
 from deepline.cli.people.news import LogLine
 from deepline.cli.people.pace import Pace
 from deepline.cli.people.persistence import Persistence
@@ -69,13 +70,6 @@ class Watch:
 
 
 def log_line_of(event: FeedEvent) -> LogLine:
-    """A log event as news, however odd its payload is."""
-    payload = event.payload
-    at_ms, text, stream = payload.get("atMs"), payload.get("text"), payload.get("stream")
-    fields = payload.get("fields")
-    return LogLine(
-        at_ms=at_ms if isinstance(at_ms, int) else event.occurred_at_ms,
-        text=text if isinstance(text, str) else "",
-        stream=stream if isinstance(stream, str) else None,
-        fields=fields if isinstance(fields, dict) else {},
-    )
+    """A log event as news."""
+    entry = log_entry(event)
+    return LogLine(at_ms=entry.at_ms, text=entry.text, stream=entry.stream, fields=entry.fields)
