@@ -72,7 +72,9 @@ _FACT = (
         name="terminal_fact_dead",
         applies=_terminal_is_dead,
         sentence=_dead,
-        following=always("an operator retries the dead letter once the ledger takes it"),
+        following=always(
+            "once the ledger takes it, an operator sends it again with `deepline outbox retry`"
+        ),
     ),
     Situation(
         name="terminal_fact_undelivered",

@@ -99,7 +99,9 @@ QUEUED = (
             "The run cannot start: its created fact is a dead letter, and no attempt begins before "
             "the ledger has it."
         ),
-        following=lambda _: "an operator retries the dead letter once the ledger takes it",
+        following=lambda _: (
+            "once the ledger takes it, an operator sends it again with `deepline outbox retry`"
+        ),
     ),
     Situation(
         name="lane_unserved",
