@@ -2,8 +2,12 @@
 
 from starlette.requests import Request
 
+from deepline.core.model.identity import OrgId
+from deepline.gateway.authentication import Principal
 from deepline.gateway.problems import Problem
 
+LATEST_MS = 7_258_118_400_000
+"""The latest instant that a parameter may name; as far as any is read from JSON."""
 _LONGEST_NUMBER = 18
 
 
@@ -28,3 +32,15 @@ def query_text(request: Request, name: str, *, longest: int = 200) -> str | None
     if text is not None and (len(text) > longest or not text.isprintable()):
         raise Problem(400, "invalid_query", f"{name}: give at most {longest} printable characters.")
     return text
+
+
+def seen_organisation(request: Request, principal: Principal) -> OrgId | None:
+    """The organisation that `org` names, or all that the key sees. Raises a 404 `Problem`."""
+    named = query_text(request, "org")
+    if named is None:
+        return principal.sees
+    if principal.sees not in (None, named):
+        raise Problem(
+            404, "organisation_not_found", f"This key does not see the organisation {named}."
+        )
+    return OrgId(named)

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from deepline.core.instants import EPOCH, MILLISECOND
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.json_value import Json, JsonObject
 from deepline.core.model.run import Run, RunStatus
@@ -19,7 +20,7 @@ from deepline.gateway.context import Gateway
 from deepline.gateway.explanation import explanation_view
 from deepline.gateway.presence import while_present
 from deepline.gateway.problems import Problem, unknown_run
-from deepline.gateway.query import query_integer, query_text
+from deepline.gateway.query import LATEST_MS, query_integer, query_text, seen_organisation
 from deepline.gateway.routes import json_response, route
 from deepline.gateway.views import crash_view, list_cursor, outcome_view, read_list_cursor, run_view
 from deepline.ports.runs import RunFilter, RunOutcome
@@ -56,11 +57,13 @@ class RunRoutes:
         principal = await authenticate_person(self._gateway, request)
         limit = query_integer(request, "limit", default=50, lowest=1, highest=_MOST_LISTED)
         before = query_text(request, "before", longest=512)
+        since_ms = query_integer(request, "since", default=0, lowest=0, highest=LATEST_MS)
         runs = await self._ports.runs.list(
             RunFilter(
-                org_id=principal.sees,
+                org_id=seen_organisation(request, principal),
                 statuses=_statuses(request),
                 play_name=query_text(request, "play"),
+                since=EPOCH + since_ms * MILLISECOND if since_ms else None,
                 before=None if before is None else read_list_cursor(before),
                 limit=limit,
             )

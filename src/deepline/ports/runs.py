@@ -16,12 +16,14 @@ from deepline.core.model.run import Run, RunStatus
 class RunFilter:
     """Which runs to list, newest first.
 
-    `before` is the `created_at`/`run_id` of the last one seen.
+    `since` is the earliest `created_at`. `before` is the `created_at`/`run_id` of the last one
+    seen.
     """
 
     org_id: OrgId | None = None
     statuses: Sequence[RunStatus] = ()
     play_name: str | None = None
+    since: datetime | None = None
     before: tuple[datetime, RunId] | None = None
     limit: int = 50
 

@@ -72,6 +72,18 @@ class RunsContract:
         assert await listed(RunFilter(play_name="play")) == {"run-done", "run-open", "run-other"}
         assert await listed(RunFilter(play_name="nothing")) == set()
 
+    async def test_a_list_begins_at_an_instant(self, stores: Stores) -> None:
+        """`since` takes in the run that was submitted at that very instant, and none before."""
+        scene = await Scene.on(stores)
+        for number in range(3):
+            await scene.submit(f"run-{number}")
+            await stores.advance(timedelta(seconds=1))
+        (_, middle, _) = await stores.runs.list(RunFilter())
+
+        young = await stores.runs.list(RunFilter(since=middle.created_at, org_id=ORG))
+
+        assert [run.run_id for run in young] == ["run-2", "run-1"]
+
     async def test_evidence_tells_the_whole_story(self, stores: Stores) -> None:
         """Attempts, decisions, facts, cleanup and the engine's side are there to explain a run."""
         scene = await Scene.on(stores)

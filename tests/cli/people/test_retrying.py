@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,15 @@ from deepline.cli.exit_codes import ExitCode
 from deepline.cli.failures import CommandFailed
 from deepline.cli.home import Home
 from deepline.cli.people import retrying as module
+from deepline.cli.people.choosing import Choice, Which
+from deepline.cli.people.gateways import reached
 from deepline.cli.people.looking import Look
 from deepline.cli.people.retrying import Retrying, check_statuses
+from deepline.core.instants import to_ms
 from deepline.core.model.identity import RunId
 from deepline.core.model.result import Failed
 from deepline.core.model.run import RunStatus
+from deepline.ports.errors import PortError
 from deepline.ports.runs import RunFilter
 from tests.cli.people.runs import gateway_of
 from tests.gateway.deployment import Deployment, deployed, key_of
@@ -73,7 +78,7 @@ async def test_many_are_run_again_once(
         look = Look(gateway=gateway, json=True)
         retrying = Retrying(gateway=gateway, from_checkpoint=False, json=True)
         for _ in range(2):
-            await look.retry((RunStatus.FAILED,), None, 50, retrying, confirmed=True)
+            await look.retry(Which(statuses=(RunStatus.FAILED,)), retrying, confirmed=True)
         made = await retries(deployment)
 
     told = capsys.readouterr()
@@ -97,11 +102,54 @@ async def test_a_person_is_asked(
         gateway = gateway_of(deployment, Home(tmp_path))
         retrying = Retrying(gateway=gateway, from_checkpoint=False)
         look = Look(gateway=gateway, json=False)
-        code = await look.retry((RunStatus.FAILED,), None, 50, retrying, confirmed=False)
+        code = await look.retry(Which(statuses=(RunStatus.FAILED,)), retrying, confirmed=False)
         again = await retries(deployment)
 
     assert len(again) == made
     assert code is (ExitCode.DONE if made else ExitCode.FAILED)
+
+
+async def test_a_dry_run_only_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What would be run again is listed and counted; nothing is run again."""
+    async with deployed() as deployment:
+        await fail(deployment, "run_1", "run_2")
+        gateway = gateway_of(deployment, Home(tmp_path))
+        for json_too in (False, True):
+            retrying = Retrying(gateway=gateway, from_checkpoint=False, dry_run=True, json=json_too)
+            look = Look(gateway=gateway, json=json_too)
+            await look.retry(Choice(failed=True).which(), retrying, confirmed=False)
+        assert not await retries(deployment)
+
+    told = capsys.readouterr().out
+    assert "2 would run again" in told
+    assert json.loads(told.splitlines()[-1]) == {"wouldRetry": 2}
+
+
+async def test_runs_are_chosen_by_age_and_organisation(tmp_path: Path) -> None:
+    """Only runs submitted within the time given; a foreign organisation is none of ours."""
+    async with deployed() as deployment:
+        await fail(deployment, "run_1")
+        deployment.clock.advance(timedelta(hours=2))
+        await fail(deployment, "run_2")
+        now_ms = to_ms(deployment.clock.now())
+        async with reached(gateway_of(deployment, Home(tmp_path))) as client:
+            young = await Which(since_ms=now_ms - 3_600_000).found(client)
+            old = await Which(since_ms=now_ms - 3 * 3_600_000, org_id="alice").found(client)
+            with pytest.raises(PortError, match="does not see"):
+                await Which(org_id="bob").found(client)
+
+    assert [run["runId"] for run in young] == ["run_2"]
+    assert [run["runId"] for run in old] == ["run_2", "run_1"]
+
+
+def test_a_choice_is_read() -> None:
+    """`--failed` is one more status; a time that is none is a wrong command line."""
+    which = Choice(status=(RunStatus.CANCELLED,), failed=True, since="1h").which()
+
+    assert which.statuses == (RunStatus.CANCELLED, RunStatus.FAILED)
+    assert which.since_ms is not None
+    with pytest.raises(CommandFailed):
+        Choice(since="soon").which()
 
 
 async def test_a_program_must_say_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from deepline.adapters.http.api_client import ApiAddress, ApiClient
 from deepline.cli.exit_codes import ExitCode
 from deepline.cli.failures import CommandFailed
 from deepline.cli.home import Home
+from deepline.cli.people.choosing import Which
 from deepline.cli.people.gateways import Gateway, answers, find_gateway, reached
 from deepline.cli.people.looking import Look
 from deepline.cli.people.news import GatewayAway, GatewayBack, LogLine, Progressed
@@ -211,13 +212,13 @@ async def test_looking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         await gateway.end(await gateway.start(), Completed(output={"n": 1}))
         await gateway.start("run_2")
         words = Look(gateway=gateway_of(gateway, Home(tmp_path)), json=False)
-        await words.list((), None, 50)
+        await words.list(Which())
         table = capsys.readouterr().out.splitlines()
         await words.show(RUN, Told(), None)
         page = capsys.readouterr().out
         await words.explain(RUN)
         explained = capsys.readouterr().out.splitlines()
-        await Look(gateway=words.gateway, json=True).list((), None, 1)
+        await Look(gateway=words.gateway, json=True).list(Which(limit=1))
         lines = capsys.readouterr().out.splitlines()
         cancelled = await words.cancel(RunId("run_2"), "enough")
         again = await words.cancel(RUN, None)

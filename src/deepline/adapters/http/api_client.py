@@ -182,15 +182,21 @@ class ApiClient:
         *,
         statuses: Sequence[RunStatus] = (),
         play_name: str | None = None,
+        since_ms: int | None = None,
+        org_id: str | None = None,
         limit: int = 50,
         before: str | None = None,
     ) -> RunPage:
-        """One page of runs."""
+        """One page of runs; `since_ms` is the earliest submit, since the epoch."""
         query = {"limit": str(limit)}
         if statuses:
             query["status"] = ",".join(status.value for status in statuses)
         if play_name is not None:
             query["play"] = play_name
+        if since_ms is not None:
+            query["since"] = str(since_ms)
+        if org_id is not None:
+            query["org"] = org_id
         if before is not None:
             query["before"] = before
         answer = await self._get("/api/v1/runs", query)

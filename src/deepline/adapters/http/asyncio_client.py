@@ -79,13 +79,18 @@ class AsyncioClient:
         *,
         statuses: Sequence[RunStatus] = (),
         play_name: str | None = None,
+        since_ms: int | None = None,
         limit: int = 50,
         before: str | None = None,
     ) -> RunPage:
         """One page of runs, newest first."""
         return await self.call(
             lambda client: client.list_runs(
-                statuses=statuses, play_name=play_name, limit=limit, before=before
+                statuses=statuses,
+                play_name=play_name,
+                since_ms=since_ms,
+                limit=limit,
+                before=before,
             )
         )
 

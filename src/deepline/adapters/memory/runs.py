@@ -56,6 +56,7 @@ def _matches(row: RunRow, which: RunFilter) -> bool:
         which.org_id in (None, row.org_id)
         and (not which.statuses or row.status in which.statuses)
         and which.play_name in (None, row.play_name)
+        and (which.since is None or row.created_at >= which.since)
         and (which.before is None or (row.created_at, row.run_id) < which.before)
     )
 

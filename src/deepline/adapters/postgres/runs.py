@@ -69,6 +69,8 @@ def _conditions(which: RunFilter) -> tuple[Sequence[str], Sequence[object]]:
         asked["r.status = any (%s)"] = ([status.value for status in which.statuses],)
     if which.play_name is not None:
         asked["r.play_name = %s"] = (which.play_name,)
+    if which.since is not None:
+        asked["r.created_at >= %s"] = (which.since,)
     if which.before is not None:
         asked["(r.created_at, r.run_id) < (%s, %s)"] = which.before
     return tuple(asked), [argument for arguments in asked.values() for argument in arguments]

@@ -1,10 +1,11 @@
 """`deepline runs`: the runs that there are."""
 
-from typing import Annotated
+import attrs
+from cyclopts import App
 
-from cyclopts import App, Parameter
-from cyclopts.validators import Number
-
+from deepline.cli.exit_codes import ExitCode
+from deepline.cli.failures import CommandFailed
+from deepline.cli.people.choosing import EVERYTHING, Choice
 from deepline.cli.people.conduct import conduct, conduct_at_once
 from deepline.cli.people.options import NOTHING_KEPT, Kept
 from deepline.cli.people.reports import open_report
@@ -12,7 +13,6 @@ from deepline.cli.people.retrying import Retrying, check_statuses
 from deepline.cli.people.signalling import read_data
 from deepline.cli.people.where import HERE, Where
 from deepline.core.model.identity import RunId
-from deepline.core.model.run import RunStatus
 
 app = App(name="runs", help="List, show, follow, signal, cancel and retry runs.")
 
@@ -20,9 +20,7 @@ app = App(name="runs", help="List, show, follow, signal, cancel and retry runs."
 @app.command(name="list")
 def list_(
     *,
-    status: list[RunStatus] | None = None,
-    play: str | None = None,
-    limit: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000))] = 50,
+    choice: Choice = EVERYTHING,
     retry: bool = False,
     from_checkpoint: bool = False,
     yes: bool = False,
@@ -32,12 +30,6 @@ def list_(
 
     Parameters
     ----------
-    status
-        Only runs of this status; may be repeated.
-    play
-        Only runs of the play of this name.
-    limit
-        At most so many.
     retry
         Ask whether to run the listed runs again, each as a new run; failed ones where no --status
         is given. Those that were run again before are left out.
@@ -46,12 +38,12 @@ def list_(
     yes
         With --retry: do not ask.
     """
-    look = where.look()
+    look, which = where.look(), choice.which()
     if not retry:
-        return conduct_at_once(lambda: look.list(status or (), play, limit))
-    ended = check_statuses(status or ())
+        return conduct_at_once(lambda: look.list(which))
+    ended = attrs.evolve(which, statuses=check_statuses(which.statuses))
     retrying = Retrying(gateway=look.gateway, from_checkpoint=from_checkpoint, json=where.json)
-    return conduct_at_once(lambda: look.retry(ended, play, limit, retrying, confirmed=yes))
+    return conduct_at_once(lambda: look.retry(ended, retrying, confirmed=yes))
 
 
 @app.command
@@ -109,20 +101,47 @@ def cancel(run_id: str, /, *, reason: str | None = None, where: Where = HERE) ->
 
 
 @app.command
-def retry(run_id: str, /, *, from_checkpoint: bool = False, where: Where = HERE) -> int:
-    """Run an ended run again: a new run with the same play and input, which names the old one.
+def retry(
+    run_id: str | None = None,
+    /,
+    *,
+    choice: Choice = EVERYTHING,
+    from_checkpoint: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
+    where: Where = HERE,
+) -> int:
+    """Run an ended run again, or many: new runs with the same play and input, which name the old.
+
+    Without a run, say which of many: `--failed --since 24h`. They are listed, counted, and run
+    again once you agree; those that were run again before are left out.
 
     Parameters
     ----------
     run_id
         As `deepline runs list` shows it.
     from_checkpoint
-        Go on from what the run had finished: its steps, its actions, its rows that did not fail.
+        Go on from what each run had finished: its steps, its actions, its rows that did not fail.
+    dry_run
+        Of many: only list and count them.
+    yes
+        Of many: do not ask.
     """
+    look = where.look()
     retrying = Retrying(
-        gateway=where.look().gateway, from_checkpoint=from_checkpoint, json=where.json
+        gateway=look.gateway, from_checkpoint=from_checkpoint, json=where.json, dry_run=dry_run
     )
-    return conduct_at_once(lambda: retrying.one(RunId(run_id)))
+    if run_id is not None:
+        if choice != EVERYTHING or dry_run:
+            raise CommandFailed("name one run, or say which of many, not both", ExitCode.USAGE)
+        return conduct_at_once(lambda: retrying.one(RunId(run_id)))
+    which = choice.which()
+    if not which.statuses:
+        raise CommandFailed(
+            "name a run, or say which of many, such as --failed --since 24h", ExitCode.USAGE
+        )
+    ended = attrs.evolve(which, statuses=check_statuses(which.statuses))
+    return conduct_at_once(lambda: look.retry(ended, retrying, confirmed=yes))
 
 
 @app.command

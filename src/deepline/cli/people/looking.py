@@ -8,6 +8,7 @@ import attrs
 import trio
 
 from deepline.cli.exit_codes import ExitCode
+from deepline.cli.people.choosing import Which
 from deepline.cli.people.endings import CODES, Wanted, ending, save_output, status_of
 from deepline.cli.people.gateways import Gateway, reached
 from deepline.cli.people.news import Note
@@ -23,7 +24,6 @@ from deepline.core.model.run import RunStatus
 from deepline.ports.wire import encode_json
 from deepline.runtime.stop import Stop
 
-PAGE = 200
 FIRST_S = 10.0
 QUIET_S = 1.0
 """A stream that says nothing for so long has told what there is so far."""
@@ -36,48 +36,22 @@ class Look:
     gateway: Gateway
     json: bool
 
-    async def list(
-        self, statuses: Sequence[RunStatus], play_name: str | None, limit: int
-    ) -> ExitCode:
-        """Runs, newest first, at most `limit`."""
-        runs = await self.found(statuses, play_name, limit)
+    async def list(self, which: Which) -> ExitCode:
+        """Runs, newest first."""
+        runs = await self._found(which)
         self._print(runs, run_table(runs, now_ms=time.time_ns() // 1_000_000))
         return ExitCode.DONE
 
-    async def retry(
-        self,
-        statuses: Sequence[RunStatus],
-        play_name: str | None,
-        limit: int,
-        retrying: Retrying,
-        *,
-        confirmed: bool,
-    ) -> ExitCode:
-        """Show the runs, newest first, at most `limit`, and run them again."""
-        runs = await self.found(statuses, play_name, limit)
+    async def retry(self, which: Which, retrying: Retrying, *, confirmed: bool) -> ExitCode:
+        """Show the runs, newest first, and run them again."""
+        runs = await self._found(which)
         if not self.json:
             self._print(runs, run_table(runs, now_ms=time.time_ns() // 1_000_000))
         return await retrying.many(runs, confirmed=confirmed)
 
-    async def found(
-        self, statuses: Sequence[RunStatus], play_name: str | None, limit: int
-    ) -> Sequence[JsonObject]:
-        """The runs asked for, page by page."""
-        runs: list[JsonObject] = []
+    async def _found(self, which: Which) -> Sequence[JsonObject]:
         async with reached(self.gateway) as client:
-            before: str | None = None
-            while len(runs) < limit:
-                page = await client.list_runs(
-                    statuses=statuses,
-                    play_name=play_name,
-                    limit=min(PAGE, limit - len(runs)),
-                    before=before,
-                )
-                runs += page.runs
-                before = page.following
-                if before is None:
-                    break
-        return runs
+            return await which.found(client)
 
     async def show(self, run_id: RunId, report: Report, wanted: Wanted | None) -> ExitCode:
         """One run with its result and its sheets; with `wanted`, its rows as a file too."""

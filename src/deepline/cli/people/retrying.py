@@ -22,11 +22,15 @@ AT_ONCE = 100
 
 @attrs.frozen(kw_only=True)
 class Retrying:
-    """Asks a gateway to run runs again, from the beginning or from their checkpoints."""
+    """Asks a gateway to run runs again, from the beginning or from their checkpoints.
+
+    With `dry_run` it only says how many of many that would be.
+    """
 
     gateway: Gateway
     from_checkpoint: bool
     json: bool = False
+    dry_run: bool = False
 
     async def one(self, run_id: RunId) -> ExitCode:
         """Run one again."""
@@ -42,6 +46,11 @@ class Retrying:
             self._note(f"{len(runs) - len(left)} of them were run again before and are left out")
         if not left:
             self._note("there is nothing to run again")
+            if self.dry_run and self.json:
+                self._count(0)
+            return ExitCode.DONE
+        if self.dry_run:
+            self._count(len(left))
             return ExitCode.DONE
         if not confirmed and not await _agrees(len(left)):
             self._note("nothing was run again")
@@ -67,6 +76,9 @@ class Retrying:
             print(f"{run_id} is not run again: {refusal}")
         else:
             print(f"{run_id} runs again as {again}")
+
+    def _count(self, count: int) -> None:
+        print(encode_json({"wouldRetry": count}) if self.json else f"{count} would run again")
 
     def _note(self, text: str) -> None:
         print(text, file=sys.stderr if self.json else sys.stdout)
