@@ -1,4 +1,4 @@
-"""Whether a sandbox may be deleted (C50, A31, I12–I14, Q57)."""
+"""Whether a sandbox may be deleted (C10, C50, A31, I12, I14, Q57)."""
 
 import pytest
 from hypothesis import given
@@ -9,101 +9,68 @@ from deepline.core.cleanup_authority import (
     CleanupFacts,
     Withheld,
     cleanup_authority,
-    leaves_running_fence,
 )
-from deepline.core.model.attempt import AttemptStatus
-from deepline.core.model.run import RunStatus
+from deepline.core.model.suspension import EventSuspension, SleepSuspension, Suspension
+from tests.core.parked import at, suspension
+
+RUNNER = suspension()
+NAP = SleepSuspension(boundary_id="b-1", runner_attempt=2, wake_at=at(50))
+WAIT = EventSuspension(boundary_id="b-1", runner_attempt=2, event_key="approved")
 
 
 def facts(
-    run: RunStatus, attempt: AttemptStatus, *, bound: bool = True, cancel: bool = False
+    waits_for: Suspension | None, *, live: bool = True, sandbox: str | None = RUNNER.sandbox_id
 ) -> CleanupFacts:
-    """A run and its attempt, by default with a runner that may live."""
-    return CleanupFacts(run=run, attempt=attempt, runner_bound=bound, cancel_requested=cancel)
-
-
-WAITING = facts(RunStatus.WAITING, AttemptStatus.WAITING)
+    """An attempt and one sandbox made for it, by default the one its runner is in."""
+    return CleanupFacts(attempt_live=live, waits_for=waits_for, sandbox_id=sandbox)
 
 
 @pytest.mark.parametrize(
     ("given_facts", "kind", "rule"),
     [
         pytest.param(
-            facts(RunStatus.COMPLETED, AttemptStatus.COMPLETED),
-            Authorised,
-            "cleanup.run_ended",
-            id="C50-terminal",
+            facts(RUNNER, live=False), Authorised, "cleanup.attempt_over", id="C50-run-ended"
         ),
+        pytest.param(facts(None, live=False), Authorised, "cleanup.attempt_over", id="Q57-retired"),
+        pytest.param(facts(RUNNER), Withheld, "cleanup.runner_may_live", id="I12-parked"),
         pytest.param(
-            facts(RunStatus.CANCELLED, AttemptStatus.CANCELLED),
-            Authorised,
-            "cleanup.run_ended",
-            id="C50-cancelled",
-        ),
-        pytest.param(
-            facts(RunStatus.WAITING, AttemptStatus.WAITING, cancel=True),
-            Authorised,
-            "cleanup.cancel_requested",
-            id="I12-cancel-intent",
-        ),
-        pytest.param(
-            facts(RunStatus.QUEUED, AttemptStatus.RETIRED),
-            Authorised,
-            "cleanup.attempt_retired",
-            id="Q57-retired",
-        ),
-        pytest.param(WAITING, Withheld, "cleanup.runner_may_live", id="C18-detached-wake"),
-        pytest.param(
-            facts(RunStatus.RUNNING, AttemptStatus.RUNNING),
+            facts(RUNNER, sandbox=None),
             Withheld,
             "cleanup.runner_may_live",
-            id="C19-handoff-failed",
+            id="I12-a-create-of-unknown-outcome-may-be-its-sandbox",
         ),
         pytest.param(
-            facts(RunStatus.WAITING, AttemptStatus.WAITING, bound=False),
-            Withheld,
-            "cleanup.attempt_waits",
-            id="A31-parked-without-a-known-runner",
-        ),
-        pytest.param(
-            facts(RunStatus.RUNNING, AttemptStatus.RUNNING, bound=False),
+            facts(RUNNER, sandbox="sb-0"),
             Authorised,
-            "cleanup.nothing_started",
-            id="C17-fresh-attempt",
+            "cleanup.another_sandbox",
+            id="C64-one-that-came-late",
         ),
+        pytest.param(
+            facts(None),
+            Withheld,
+            "cleanup.sandbox_may_be_bound",
+            id="I14-before-its-attempt-is-parked",
+        ),
+        pytest.param(facts(NAP), Authorised, "cleanup.play_paused", id="C29-asleep"),
+        pytest.param(facts(WAIT), Authorised, "cleanup.play_paused", id="C29-waiting"),
     ],
 )
 def test_cleanup_authority(given_facts: CleanupFacts, kind: type, rule: str) -> None:
-    """One state of run and attempt has one answer."""
+    """One state of an attempt and a sandbox has one answer."""
     found = cleanup_authority(given_facts)
 
     assert type(found) is kind
     assert found.why.rule == rule
 
 
-def test_obligation_before_leaving_the_fence() -> None:
-    """A running attempt that may own a sandbox writes its obligation before it goes (I13)."""
-    assert leaves_running_fence(facts(RunStatus.RUNNING, AttemptStatus.RUNNING, bound=False))
-    assert not leaves_running_fence(facts(RunStatus.RUNNING, AttemptStatus.RUNNING))
-    assert not leaves_running_fence(facts(RunStatus.QUEUED, AttemptStatus.RETIRED))
-
-
-def test_no_cancel_is_the_default() -> None:
-    """Nobody asked for the end unless it is said."""
-    bare = CleanupFacts(run=RunStatus.WAITING, attempt=AttemptStatus.WAITING, runner_bound=True)
-
-    assert isinstance(cleanup_authority(bare), Withheld)
-
-
-@given(st.sampled_from(RunStatus), st.sampled_from(AttemptStatus), st.booleans(), st.booleans())
+@given(st.sampled_from([None, RUNNER, NAP, WAIT]), st.booleans(), st.sampled_from([None, "sb-1"]))
 def test_a_live_runner_is_never_deleted(
-    run: RunStatus, attempt: AttemptStatus, bound: bool, cancel: bool
+    waits_for: Suspension | None, live: bool, sandbox: str | None
 ) -> None:
-    """No authority over a runner that may live without a durable end or cancel (I12, I14)."""
-    found = cleanup_authority(facts(run, attempt, bound=bound, cancel=cancel))
+    """No authority over the sandbox of a live runner, and full authority once it is over (I12)."""
+    found = cleanup_authority(facts(waits_for, live=live, sandbox=sandbox))
 
-    live = attempt in {AttemptStatus.RUNNING, AttemptStatus.WAITING}
-    if live and bound and not run.is_terminal and not cancel:
+    if live and waits_for in (None, RUNNER):
         assert isinstance(found, Withheld)
-    if run.is_terminal:
+    if not live:
         assert isinstance(found, Authorised)

@@ -1,43 +1,46 @@
-"""Whether a sandbox may be deleted: authority comes before deletion (C50, A31, I12–I14, Q57).
+"""Whether a sandbox may be deleted: authority comes before deletion (C10, C50, A31, I12, I14, Q57).
 
 The danger is asymmetric. A sandbox that stays too long costs money; a sandbox that is deleted too
 early destroys a customer's run. So a runner that may live is protected until its run has a durable
 end, and whoever only failed to watch it has no say.
+
+Every sandbox goes this one way, that of a cancelled run too: the obligation is written with the
+cancel, workers alone hold the providers' credentials, and the notification of the cancel has them
+look at once. This is asked each time an obligation is taken up, so that one written early, such as
+that of a create whose outcome was unknown, does no harm.
 """
 
 from typing import TypeAlias
 
 import attrs
 
-from deepline.core.model.attempt import AttemptStatus
-from deepline.core.model.run import RunStatus
+from deepline.core.model.suspension import DetachedSuspension, Suspension
 from deepline.core.model.why import Why
 
 
 @attrs.frozen(kw_only=True)
 class CleanupFacts:
-    """What is durable about a run and one attempt of it.
+    """What is durable about the attempt for which a sandbox was made.
 
-    `runner_bound`: a sandbox and its runner were recorded on the attempt, so play code may run
-    there. `cancel_requested`: somebody durably asked for the run's end.
+    `attempt_live`: it runs or waits, and its run has not ended. `sandbox_id` is `None` while only
+    the operation is known, whose sandbox may still turn up.
     """
 
-    run: RunStatus
-    attempt: AttemptStatus
-    runner_bound: bool
-    cancel_requested: bool = False
+    attempt_live: bool
+    waits_for: Suspension | None
+    sandbox_id: str | None
 
 
 @attrs.frozen
 class Authorised:
-    """Write the cleanup obligation, then delete if there is time (durable first, effort second)."""
+    """Delete it."""
 
     why: Why
 
 
 @attrs.frozen
 class Withheld:
-    """Write no obligation and delete nothing."""
+    """Leave the obligation, and the sandbox, alone for now."""
 
     why: Why
 
@@ -46,22 +49,13 @@ Authority: TypeAlias = Authorised | Withheld
 
 
 def cleanup_authority(facts: CleanupFacts) -> Authority:
-    """Decide for one attempt's sandbox; the first row that matches decides."""
-    if facts.run.is_terminal:
-        return Authorised(Why("cleanup.run_ended", {"status": facts.run.value}))
-    if facts.cancel_requested:
-        return Authorised(Why("cleanup.cancel_requested"))
-    if facts.attempt is AttemptStatus.RETIRED:
-        return Authorised(Why("cleanup.attempt_retired"))
-    if facts.runner_bound:
-        return Withheld(Why("cleanup.runner_may_live", {"attempt": facts.attempt.value}))
-    if facts.attempt is AttemptStatus.WAITING:
-        return Withheld(Why("cleanup.attempt_waits"))
-    return Authorised(Why("cleanup.nothing_started"))
-
-
-def leaves_running_fence(facts: CleanupFacts) -> bool:
-    """True when an obligation must be durable before the attempt leaves its fence (I13)."""
-    return facts.attempt is AttemptStatus.RUNNING and isinstance(
-        cleanup_authority(facts), Authorised
-    )
+    """Decide for one sandbox; the first row that matches decides."""
+    if not facts.attempt_live:
+        return Authorised(Why("cleanup.attempt_over"))
+    if facts.waits_for is None:
+        return Withheld(Why("cleanup.sandbox_may_be_bound"))
+    if not isinstance(facts.waits_for, DetachedSuspension):
+        return Authorised(Why("cleanup.play_paused"))
+    if facts.sandbox_id in (None, facts.waits_for.sandbox_id):
+        return Withheld(Why("cleanup.runner_may_live"))
+    return Authorised(Why("cleanup.another_sandbox"))

@@ -2,9 +2,9 @@
 
 from deepline.adapters.memory.rows import AttemptRow, CleanupJobRow, OperationRow, RunRow, UsageRow
 from deepline.adapters.memory.world import World
+from deepline.core.cleanup_authority import CleanupFacts, Withheld, cleanup_authority
 from deepline.core.model.identity import AttemptKey, AttemptRef, OrgId
 from deepline.core.model.sandbox import Operation, SandboxRef
-from deepline.core.model.suspension import DetachedSuspension
 
 
 def oblige_run(world: World, run: RunRow, *, crash_of: int | None = None) -> None:
@@ -118,14 +118,11 @@ def add_operation(world: World, operation: Operation) -> OperationRow:
 
 
 def needed(world: World, job: CleanupJobRow) -> bool:
-    """May a runner of a live attempt be at work in the sandbox of this job (I12)?
-
-    A live attempt that sleeps or waits for an event holds no sandbox.
-    """
+    """May a runner of a live attempt be at work in the sandbox of this job (I12)?"""
     attempt = world.live_attempt(job.key)
-    if attempt is None:
-        return False
-    waits_for = attempt.suspension
-    if isinstance(waits_for, DetachedSuspension):
-        return job.sandbox_id in (None, waits_for.sandbox_id)
-    return waits_for is None
+    facts = CleanupFacts(
+        attempt_live=attempt is not None,
+        waits_for=None if attempt is None else attempt.suspension,
+        sandbox_id=job.sandbox_id,
+    )
+    return isinstance(cleanup_authority(facts), Withheld)
