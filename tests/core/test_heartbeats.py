@@ -12,12 +12,10 @@ from deepline.core.heartbeats import (
     AlreadyStored,
     AttemptState,
     Refuse,
-    canonical_schema,
     identity,
     judge_beat,
     judge_offer,
     judge_suspension,
-    push_settings,
 )
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.heartbeat import (
@@ -27,7 +25,6 @@ from deepline.core.model.heartbeat import (
     HeartbeatIdentity,
     NoFence,
 )
-from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 from deepline.core.model.suspension import EventSuspension, SleepSuspension, Suspension
 from tests.core.parked import START, at, suspension
@@ -62,7 +59,7 @@ ASLEEP = attrs.evolve(ALIVE, waits_for=SLEEP)
         pytest.param(STORED, Refuse, "beat.terminal_stored", id="C34-2-terminal-stored"),
         pytest.param(RETIRED, Refuse, "beat.attempt_over", id="C34-2-retired"),
         pytest.param(CANCELLED, Refuse, "beat.attempt_over", id="C34-2-run-over"),
-        pytest.param(None, Refuse, "beat.attempt_unknown", id="C34-2-unknown"),
+        pytest.param(None, Refuse, "beat.unknown_attempt", id="C34-2-unknown"),
         pytest.param(WORKING, Accept, "beat.accepted", id="C34-2-runner-at-work"),
         pytest.param(HANDED_IN, Refuse, "beat.suspended", id="C29-suspension-handed-in"),
         pytest.param(ASLEEP, Refuse, "beat.suspended", id="C29-asleep"),
@@ -226,25 +223,3 @@ def test_identities_differ(micros: int, other_micros: int, sequence: int, other:
 def test_identity() -> None:
     """An identity is the instant to the microsecond and the number of the beat."""
     assert identity(START, 7) == HeartbeatIdentity("2026-03-01T12:00:00.000000Z#7")
-
-
-def test_push_settings() -> None:
-    """A runner is told the lease in whole seconds, and the silence seam only when there is one."""
-    lease = timedelta(seconds=60)
-
-    assert push_settings(RunId("run-1"), lease, timedelta(0)) == {
-        "leaseSeconds": 60,
-        "runId": "run-1",
-    }
-    assert push_settings(RunId("run-1"), lease, timedelta(milliseconds=250)) == {
-        "leaseSeconds": 60,
-        "runId": "run-1",
-        "heartbeatSilenceMs": 250,
-    }
-
-
-def test_canonical_schema() -> None:
-    """No schema is the production schema by name, so that no call drifts (C34.4)."""
-    assert canonical_schema(None, "deepline") == "deepline"
-    assert canonical_schema("", "deepline") == "deepline"
-    assert canonical_schema("preview_7", "deepline") == "preview_7"

@@ -6,20 +6,18 @@ nobody speaks for the attempt until another runner is bound to it.
 Written as pure rules so that every store gives the same answer to the same facts.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TypeAlias
 
 import attrs
 
-from deepline.core.instants import iso, length_ms
+from deepline.core.instants import iso
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.heartbeat import (
     ExpectHeartbeat,
     HeartbeatFence,
     HeartbeatIdentity,
 )
-from deepline.core.model.identity import RunId
-from deepline.core.model.json_value import Json
 from deepline.core.model.run import RunStatus
 from deepline.core.model.suspension import EventSuspension, SleepSuspension, Suspension
 from deepline.core.model.why import Why
@@ -86,7 +84,7 @@ OfferAnswer: TypeAlias = Accept | AlreadyStored | Refuse
 def judge_beat(state: AttemptState | None) -> BeatAnswer:
     """A heartbeat counts only on the live attempt, and only while no terminal is stored."""
     if state is None:
-        return _refuse("beat", "attempt_unknown", exists=False)
+        return _refuse("beat", "unknown_attempt", exists=False)
     if not state.is_live:
         return _refuse("beat", "attempt_over", exists=True)
     if state.terminal_stored:
@@ -138,19 +136,6 @@ def judge_suspension(state: AttemptState | None, suspension: Suspension) -> Offe
 def identity(at: datetime, sequence: int) -> HeartbeatIdentity:
     """Name the `sequence`-th accepted heartbeat; two in one microsecond still differ."""
     return HeartbeatIdentity(f"{iso(at)}#{sequence}")
-
-
-def push_settings(run_id: RunId, lease: timedelta, silence: timedelta) -> dict[str, Json]:
-    """What a runner that pushes is told; `silence` is a seam for tests and left out when none."""
-    settings: dict[str, Json] = {"leaseSeconds": length_ms(lease) // 1000, "runId": run_id}
-    if silence > timedelta(0):
-        settings["heartbeatSilenceMs"] = length_ms(silence)
-    return settings
-
-
-def canonical_schema(schema: str | None, production_schema: str) -> str:
-    """The schema every call of this runner names; none given is the production schema's name."""
-    return schema or production_schema
 
 
 def _refuse(what: str, code: str, *, exists: bool) -> Refuse:

@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
+from deepline.adapters.memory.pushes import pushed_state
 from deepline.adapters.memory.world import Port
-from deepline.core.heartbeats import SUSPENDED
+from deepline.core.heartbeats import Refuse, judge_beat
 from deepline.core.model.heartbeat import Liveness
 from deepline.core.model.identity import AttemptKey
 from deepline.ports.liveness import BeatAccepted, BeatOutcome, BeatRefused
@@ -16,14 +17,10 @@ class MemoryLiveness(Port):
         """Accept a heartbeat of a live attempt without a terminal."""
 
         def effect() -> BeatOutcome:
-            row = self.world.live_attempt(key)
-            if row is None:
-                known = key in self.world.attempts
-                return BeatRefused("attempt_over" if known else "unknown_attempt")
-            if row.runner_terminal is not None:
-                return BeatRefused("terminal_stored")
-            if row.suspended:
-                return BeatRefused(SUSPENDED)
+            judged = judge_beat(pushed_state(self.world, key))
+            if isinstance(judged, Refuse):
+                return BeatRefused(judged.code)
+            row = self.world.attempts[key]
             row.heartbeat_at = self.world.now()
             row.heartbeat_seq += 1
             return BeatAccepted(row.heartbeat)

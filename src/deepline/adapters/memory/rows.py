@@ -8,7 +8,7 @@ from datetime import datetime
 
 import attrs
 
-from deepline.core.instants import iso
+from deepline.core.heartbeats import identity
 from deepline.core.model.attempt import AttemptStatus, RetireReason
 from deepline.core.model.checkpoint import Checkpoint, SilenceWatch
 from deepline.core.model.heartbeat import NEVER_BEATEN, HeartbeatIdentity, Liveness
@@ -122,7 +122,7 @@ class AttemptRow:
         """The identity of the newest beat (Q51)."""
         if self.heartbeat_at is None:
             return NEVER_BEATEN
-        return HeartbeatIdentity(f"{iso(self.heartbeat_at)}#{self.heartbeat_seq}")
+        return identity(self.heartbeat_at, self.heartbeat_seq)
 
     @property
     def liveness(self) -> Liveness:

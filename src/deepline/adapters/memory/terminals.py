@@ -3,17 +3,19 @@
 from collections.abc import Callable
 
 from deepline.adapters.memory.ending import Ending, end_run
+from deepline.adapters.memory.pushes import pushed_state
 from deepline.adapters.memory.rows import AttemptRow, RunRow
 from deepline.adapters.memory.world import Port, World
 from deepline.core.heartbeats import (
+    SUSPENDED,
     Accept,
     AlreadyStored,
-    AttemptState,
     Refuse,
+    judge_offer,
     judge_suspension,
 )
 from deepline.core.model.attempt import AttemptStatus
-from deepline.core.model.heartbeat import ExpectHeartbeat, HeartbeatFence
+from deepline.core.model.heartbeat import HeartbeatFence
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.result import Completed, RunnerTerminal, Suspended
 from deepline.core.model.run import RunStatus
@@ -71,19 +73,18 @@ class MemoryTerminals(Port):
 
         def effect() -> OfferOutcome:
             row = self.world.attempts.get(key)
-            if row is None:
-                return OfferRefused(liveness_exists=False)
-            if row.runner_terminal is not None:
-                return OfferAlreadyStored()
-            if self.world.live_attempt(key) is None:
-                return OfferRefused(liveness_exists=True)
-            if row.suspended or not _heart_matches(row, fence):
-                return OfferRefused(liveness_exists=True, suspended=row.suspended)
-            row.runner_terminal, row.runner_terminal_at = terminal, self.world.now()
-            row.updated_at = row.runner_terminal_at
-            self.world.decide(key.run_id, key.attempt, why)
-            self.world.wake_run(self.world.runs[key.run_id])
-            return OfferStored()
+            match judge_offer(pushed_state(self.world, key), fence):
+                case Refuse(code=code, attempt_exists=exists):
+                    return OfferRefused(liveness_exists=exists, suspended=code == SUSPENDED)
+                case AlreadyStored():
+                    return OfferAlreadyStored()
+                case Accept():
+                    assert row is not None
+                    row.runner_terminal, row.runner_terminal_at = terminal, self.world.now()
+                    row.updated_at = row.runner_terminal_at
+                    self.world.decide(key.run_id, key.attempt, why)
+                    self.world.wake_run(self.world.runs[key.run_id])
+                    return OfferStored()
 
         return await self._step("terminals.offer", effect)
 
@@ -92,7 +93,7 @@ class MemoryTerminals(Port):
 
         def effect() -> SuspendOutcome:
             row = self.world.attempts.get(key)
-            match judge_suspension(self._state(key), suspended.suspension):
+            match judge_suspension(pushed_state(self.world, key), suspended.suspension):
                 case Refuse(code=code):
                     return SuspensionRefused(code)
                 case AlreadyStored():
@@ -105,19 +106,6 @@ class MemoryTerminals(Port):
                     return SuspensionStored()
 
         return await self._step("terminals.suspend", effect)
-
-    def _state(self, key: AttemptKey) -> AttemptState | None:
-        row = self.world.attempts.get(key)
-        if row is None:
-            return None
-        return AttemptState(
-            attempt=row.status,
-            run=self.world.runs[key.run_id].status,
-            terminal_stored=row.runner_terminal is not None,
-            heartbeat=row.heartbeat,
-            waits_for=row.suspension,
-            pending=None if row.pending is None else row.pending.suspension,
-        )
 
     async def stored(self, key: AttemptKey) -> RunnerTerminal | None:
         """Read the runner terminal stored on an attempt."""
@@ -207,10 +195,6 @@ def _fenced(world: World, commit: TerminalCommit) -> AttemptRow | None:
 def _has_open_task(world: World, run: RunRow) -> bool:
     task = world.queue.tasks.get(run.task_id or "")
     return task is not None and task.open
-
-
-def _heart_matches(attempt: AttemptRow, fence: HeartbeatFence) -> bool:
-    return not isinstance(fence, ExpectHeartbeat) or fence.identity == attempt.heartbeat
 
 
 def _ending(commit: TerminalCommit, result: RunnerTerminal) -> Ending:

@@ -4,7 +4,6 @@ from deepline.simulation.mutants import bug
 
 CORE = "deepline.core"
 RUNTIME = "deepline.runtime"
-MEMORY = "deepline.adapters.memory"
 
 VERDICT_BUGS = (
     bug(
@@ -66,9 +65,9 @@ VERDICT_BUGS = (
     bug(
         "verdict-not-fenced",
         "A verdict is stored whatever the heart has done since.",
-        f"{MEMORY}.terminals:_heart_matches",
-        "return not isinstance(fence, ExpectHeartbeat) or fence.identity == attempt.heartbeat",
-        "return True",
+        f"{CORE}.heartbeats:judge_offer",
+        "if isinstance(fence, ExpectHeartbeat) and fence.identity != state.heartbeat:",
+        "if False:",
     ),
     bug(
         "own-clock-decides",
@@ -80,8 +79,8 @@ VERDICT_BUGS = (
     bug(
         "terminal-overwritten",
         "A later terminal of the runner replaces the first.",
-        f"{MEMORY}.terminals:MemoryTerminals.offer",
-        "if row.runner_terminal is not None:",
+        f"{CORE}.heartbeats:judge_offer",
+        "if state.terminal_stored:",
         "if False:",
     ),
 )
