@@ -2,17 +2,25 @@
 
 from datetime import timedelta
 
+import pytest
 import trio
 import trio.testing
 
 from deepline.adapters.memory.faults import NoFaults
+from deepline.adapters.memory.ports import open_ports
 from deepline.adapters.memory.sandbox_provider import Life
 from deepline.core.model.identity import RunId
 from deepline.core.model.result import Failed
 from deepline.core.model.run import RunStatus
 from deepline.core.model.sandbox import Resources
 from deepline.core.model.why import Why
-from deepline.ports.errors import ExecutorTokenUnavailable, OutcomeUnknown, PortError, Unavailable
+from deepline.ports.errors import (
+    ExecutorTokenUnavailable,
+    NotFound,
+    OutcomeUnknown,
+    PortError,
+    Unavailable,
+)
 from deepline.ports.terminals import OfferStored
 from deepline.runtime.stop import Stop
 from tests.runtime.sandbox_worlds import SandboxWorld
@@ -74,6 +82,44 @@ async def test_a_vanished_runner_is_lost(autojump_clock: trio.testing.MockClock)
     assert isinstance(outcome.result, Failed)
     assert outcome.result.error.startswith("RUNTIME_RUNNER_LOST:")
     assert len(world.provider.sandboxes) == 1
+
+
+class LooksFail(NoFaults):
+    """Every look at a sandbox meets this error."""
+
+    def __init__(self, error: PortError) -> None:
+        self.error = error
+
+    async def before(self, operation: str) -> None:
+        """Raise it."""
+        if operation == "local.inspect":
+            raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        pytest.param(NotFound("no such sandbox"), True, id="A14-typed-absence"),
+        pytest.param(Unavailable("502"), False, id="I07-any-other-error"),
+    ],
+)
+async def test_only_one_error_of_a_look_proves_anything(
+    autojump_clock: trio.testing.MockClock, error: PortError, lost: bool
+) -> None:
+    """That the sandbox does not exist is proof, if it is said as that; nothing else is (A14)."""
+    world, stop = SandboxWorld(), Stop()
+    world.provider.faults = LooksFail(error)
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        await world.until_started()
+        await world.beat("r1")
+        await trio.sleep(300)
+        run = world.world.runs[RunId("r1")]
+        stop.request()
+
+    assert (run.status is RunStatus.FAILED) is lost
 
 
 async def test_a_running_sandbox_is_left_alone(autojump_clock: trio.testing.MockClock) -> None:
@@ -180,6 +226,53 @@ async def test_a_store_away_for_a_moment_loses_nothing(
 
     assert run.status is RunStatus.COMPLETED
     assert run.attempt == 1
+
+
+class StoreFails(NoFaults):
+    """One operation of the store meets errors: the first ones before it, then ones after it."""
+
+    def __init__(self, operation: str, *, before: int, after: int) -> None:
+        self.operation = operation
+        self.left = {"before": before, "after": after}
+
+    def _take(self, side: str, operation: str) -> bool:
+        taken = operation == self.operation and self.left[side] > 0
+        self.left[side] -= taken
+        return taken
+
+    async def before(self, operation: str) -> None:
+        """Nothing was done."""
+        if self._take("before", operation):
+            raise Unavailable("away")
+
+    async def after(self, operation: str) -> None:
+        """It was done, and nobody knows."""
+        if self._take("after", operation):
+            raise OutcomeUnknown("no answer")
+
+
+@pytest.mark.parametrize("operation", ["capacity.reserve", "attempts.bind_sandbox"])
+async def test_a_store_away_before_the_play_began_costs_nothing(
+    autojump_clock: trio.testing.MockClock, operation: str
+) -> None:
+    """Reserving and binding are repeated; no attempt is spent and one sandbox is made (I15)."""
+    world, stop = SandboxWorld(), Stop()
+    faults = StoreFails(operation, before=3, after=2)
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        worker = world.sandbox_worker(ports=open_ports(world.world, faults))
+        await nursery.start(worker.serve, stop)
+        await world.until_parked("r1")
+        await world.push("r1")
+        (run,) = await world.until_ended("r1")
+        task = world.world.queue.tasks[run.task_id or ""]
+        stop.request()
+
+    assert faults.left == {"before": 0, "after": 0}
+    assert (run.status, run.attempt) == (RunStatus.COMPLETED, 1)
+    assert task.current.attempt == 1
+    assert len(world.provider.sandboxes) == 1
 
 
 class CreateFails(NoFaults):

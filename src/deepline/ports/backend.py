@@ -50,6 +50,7 @@ class Backend(Protocol):
     async def inspect(self, suspension: DetachedSuspension) -> Inspection | None:
         """Look at a detached runner; `None` when this backend cannot.
 
-        May raise whatever it likes: an error proves nothing.
+        May raise whatever it likes: an error proves nothing, but for `NotFound`, which says with
+        certainty that there is no such sandbox (A14).
         """
         ...

@@ -22,6 +22,7 @@ from deepline.core.pre_code import SANDBOX_ACQUISITION
 from deepline.core.provider_choice import NoneHere
 from deepline.core.provider_choice import choose as choose_providers
 from deepline.ports.capacity import Capacity, Reservation
+from deepline.ports.clock import Clock
 from deepline.ports.errors import (
     CapacityExceeded,
     OutcomeUnknown,
@@ -33,6 +34,7 @@ from deepline.ports.errors import (
 )
 from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.runtime.sandbox_settings import SandboxSettings
+from deepline.runtime.store_answers import answered
 
 BACKSTOP_MARGIN = timedelta(minutes=10)
 """How much longer than the ceiling the provider's own time limit lets a sandbox live (F67)."""
@@ -65,6 +67,7 @@ class SandboxAcquisition:
 
     capacity: Capacity
     providers: Mapping[str, SandboxProvider]
+    clock: Clock
     limits: Limits
     settings: SandboxSettings
 
@@ -99,12 +102,15 @@ class SandboxAcquisition:
 
     async def _at(self, provider: SandboxProvider, launch: Launch, ref: AttemptRef) -> Acquisition:
         try:
-            reservation = await self.capacity.reserve(
-                ref,
-                launch.org_id,
-                provider.name,
-                provider_limit=self.settings.provider_limit,
-                org_limit=self.settings.org_limit,
+            reservation = await answered(
+                lambda: self.capacity.reserve(
+                    ref,
+                    launch.org_id,
+                    provider.name,
+                    provider_limit=self.settings.provider_limit,
+                    org_limit=self.settings.org_limit,
+                ),
+                self.clock,
             )
         except SandboxCapacity as error:
             return NotAcquired(error=error, certain=True)

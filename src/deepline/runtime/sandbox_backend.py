@@ -29,6 +29,7 @@ from deepline.ports.executor_tokens import ExecutorToken, ExecutorTokens
 from deepline.ports.sandbox_provider import RunnerStart, SandboxProvider
 from deepline.runtime.sandbox_acquisition import SandboxAcquisition
 from deepline.runtime.sandbox_settings import SandboxSettings
+from deepline.runtime.store_answers import answered
 from deepline.runtime.store_time import StoreTime
 
 
@@ -50,6 +51,7 @@ class SandboxBackend:
         self._acquisition = SandboxAcquisition(
             capacity=self.capacity,
             providers=self.providers,
+            clock=self.clock,
             limits=self.limits,
             settings=self.settings,
         )
@@ -73,8 +75,11 @@ class SandboxBackend:
             heartbeat_timeout=self.limits.claim_lease,
             routing_domain=sandbox.routing_domain,
         )
-        bound = await self.attempts.bind_sandbox(
-            attempt.ref, sandbox, suspension, operation_key=operation.key
+        bound = await answered(
+            lambda: self.attempts.bind_sandbox(
+                attempt.ref, sandbox, suspension, operation_key=operation.key
+            ),
+            self.clock,
         )
         if not bound:
             raise FenceLost("the attempt ended while its sandbox was created")
@@ -99,7 +104,7 @@ class SandboxBackend:
     async def _token(self, launch: Launch, attempt: Attempt) -> ExecutorToken:
         token = await self.tokens.mint(launch, attempt.ref)
         if attempt.outage_started_at is not None:
-            await self.attempts.token_obtained(attempt.ref)
+            await answered(lambda: self.attempts.token_obtained(attempt.ref), self.clock)
         return token
 
     def _runner(self, launch: Launch, attempt: Attempt, token: ExecutorToken) -> RunnerStart:

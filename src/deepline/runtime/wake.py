@@ -21,6 +21,7 @@ from deepline.core.model.claim import Wake
 from deepline.core.model.identity import RunId
 from deepline.core.model.json_value import JsonObject
 from deepline.core.model.suspension import DetachedSuspension
+from deepline.ports.errors import NotFound
 from deepline.ports.terminals import OfferRefused
 from deepline.runtime.context import Context, key_of
 from deepline.runtime.parked import park_attempt
@@ -186,10 +187,12 @@ class WakeHandling:
         return now_held, arbitration.after_handing_in(hand_in, _look(again))
 
     async def _inspect(self, run_id: RunId, suspension: DetachedSuspension) -> InspectionEvidence:
-        """Look once, bounded; whatever goes wrong proves nothing (I07)."""
+        """Look once, bounded; what goes wrong proves nothing, but for the one typed error (I07)."""
         with trio.move_on_after(self.context.limits.inspection.total_seconds()):
             try:
                 inspection = await self.context.ports.backend.inspect(suspension)
+            except NotFound:
+                return InspectionFailed(sandbox_missing=True)
             except Exception as error:  # noqa: BLE001 - however it fails, it is no evidence
                 self.context.ports.telemetry.warn(
                     CHANNEL,
