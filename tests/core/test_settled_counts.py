@@ -4,7 +4,7 @@ from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.launch import Launch
 from deepline.core.model.ledger import SheetCounts
 from deepline.core.settled_counts import read_failed, reads_settled_counts, settled_progress
-from deepline.core.sheet_outcomes import fold, namespaces
+from deepline.core.sheet_outcomes import namespaces
 from tests.core.parked import BROKEN, DONE, KEY, START
 
 LEADS = SheetCounts(table_namespace="leads", completed=3, failed=1, total=5)
@@ -62,14 +62,3 @@ def test_namespaces_are_unique_and_named() -> None:
     """Each sheet is read once, in the launch's order; a nameless one is none (C23.1)."""
     assert namespaces(launch("mails", "", "leads", "mails")) == ("mails", "leads")
     assert namespaces(launch()) == ()
-
-
-def test_the_sheet_wins_over_what_was_reported() -> None:
-    """After the terminal the data plane's account replaces live progress, sheet by sheet (C23)."""
-    live = SheetCounts(table_namespace="leads", completed=9, failed=9, total=9)
-    only_live = SheetCounts(table_namespace="notes", completed=1, failed=0, total=1)
-
-    folded = fold({"leads": live, "notes": only_live}, [LEADS, MAILS])
-
-    assert folded == {"leads": LEADS, "notes": only_live, "mails": MAILS}
-    assert fold({"leads": live}, []) == {"leads": live}

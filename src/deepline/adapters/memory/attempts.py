@@ -15,6 +15,7 @@ from deepline.adapters.memory.preparing import attempt_value, prepare, retire_at
 from deepline.adapters.memory.rows import AttemptRow
 from deepline.adapters.memory.signals import has_signal_for
 from deepline.adapters.memory.world import Port
+from deepline.core import token_outage
 from deepline.core.model.attempt import Attempt, AttemptStatus, RetireReason
 from deepline.core.model.checkpoint import Checkpoint, SilenceWatch
 from deepline.core.model.claim import Claim, Prepared
@@ -217,12 +218,14 @@ class MemoryAttempts(Port):
             if row is None or engine_run is None:
                 return LostFence()
             now = self.world.now()
-            started_at = row.outage_started_at or now
-            if now - started_at >= bound:
-                return OutageExhausted(started_at)
-            reason = RetireReason.TOKEN_OUTAGE
+            decision = token_outage.outage_of_fresh_attempt(
+                now, row.outage_started_at, longest=bound, delay=delay
+            )
+            if isinstance(decision, token_outage.OutageExhausted):
+                return OutageExhausted(decision.outage_started_at or now)
+            started_at, reason = decision.outage_started_at, RetireReason.TOKEN_OUTAGE
             retire_attempt(self.world, row, reason, why, outage_started_at=started_at)
-            self._sleep(engine_run, now + delay)
+            self._sleep(engine_run, now + decision.delay)
             return Retired(started_at)
 
         return await self._step("attempts.retire_for_outage", effect)

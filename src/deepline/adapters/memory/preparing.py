@@ -27,6 +27,7 @@ from deepline.core.model.launch import Launch
 from deepline.core.model.run import RunStatus
 from deepline.core.model.why import Why
 from deepline.core.parking import base
+from deepline.core.token_outage import carried_outage_start
 
 
 @attrs.frozen(kw_only=True)
@@ -144,7 +145,9 @@ def retire_attempt(
     attempt.status, attempt.retired_reason = AttemptStatus.RETIRED, reason
     attempt.claim_owner, attempt.updated_at = None, world.now()
     run.status = RunStatus.QUEUED
-    run.outage_started_at = outage_started_at
+    run.outage_started_at = carried_outage_start(
+        outage_started_at, retired_for_outage=reason is RetireReason.TOKEN_OUTAGE
+    )
     oblige_attempt(world, attempt)
     world.decide(attempt.run_id, attempt.attempt, why)
 

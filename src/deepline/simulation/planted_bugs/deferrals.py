@@ -45,16 +45,16 @@ DEFERRAL_BUGS = (
     bug(
         "outage-begun-anew",
         "Each deferral begins the token outage anew.",
-        f"{MEMORY}.attempts:MemoryAttempts.retire_for_outage",
-        "started_at = row.outage_started_at or now",
-        "started_at = now",
+        f"{CORE}.token_outage:outage_of_fresh_attempt",
+        "started = now if outage_started_at is None else outage_started_at",
+        "started = now",
     ),
     bug(
         "outage-without-bound",
         "A token outage is waited out far beyond its bound.",
-        f"{MEMORY}.attempts:MemoryAttempts.retire_for_outage",
-        "if now - started_at >= bound:",
-        "if now - started_at >= 10 * bound:",
+        f"{CORE}.token_outage:outage_of_fresh_attempt",
+        "if now - started < longest:",
+        "if now - started < 10 * longest:",
     ),
     bug(
         "detached-delay-too-long",
