@@ -246,7 +246,7 @@ async def test_an_end_of_another_hand_is_accounted_for(
     world = SmallWorld()
 
     async def slow(launch: Launch, attempt: Attempt, claim: Claim) -> RunnerResult:
-        with trio.CancelScope(shield=True):
+        with trio.move_on_after(5, shield=True):
             await trio.sleep(1)
             await world.cancel(launch.run_id)
         return Completed(output="too late")
