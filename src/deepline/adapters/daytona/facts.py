@@ -9,7 +9,7 @@ import enum
 
 import attrs
 
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerResult
 from deepline.core.model.sandbox import Inspection, Stage
 
 
@@ -48,7 +48,7 @@ class SandboxFacts:
     state: str
     error_reason: str | None = None
     runner: RunnerFact | Unreachable | None = None
-    result: RunnerTerminal | None = None
+    result: RunnerResult | None = None
 
 
 ASKED = frozenset({"started"})

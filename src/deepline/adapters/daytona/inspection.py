@@ -19,10 +19,10 @@ from deepline.adapters.daytona.failures import DaytonaFailure, Trouble
 from deepline.adapters.daytona.sdk import DaytonaSdk, Toolbox
 from deepline.adapters.daytona.starting import HOME
 from deepline.adapters.daytona.supervision.files import PROGRAM, RESULT, WORK
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerResult
 from deepline.core.model.sandbox import Inspection, Stage
 from deepline.ports.errors import MalformedDocument
-from deepline.ports.wire import parse_json, terminal_from_json
+from deepline.ports.wire import parse_json, result_from_json
 
 RESULT_BYTES_MAX = 32 << 20
 """As much as the gateway takes when a runner pushes."""
@@ -83,8 +83,8 @@ class Inspector:
             raise DaytonaFailure(Trouble.MALFORMED, f"looking at the runner ended with {code}")
         return fact
 
-    async def _result(self, toolbox: Toolbox, runner: RunnerFact) -> RunnerTerminal | None:
-        """The result that was left, if there is one that could be settled (F03, F12).
+    async def _result(self, toolbox: Toolbox, runner: RunnerFact) -> RunnerResult | None:
+        """The result that was left, if there is one that could be used (F03, F12).
 
         A play may have tampered with it. What cannot be read now is read at the next look.
         """
@@ -92,7 +92,7 @@ class Inspector:
             return None
         try:
             text = await toolbox.download(f"{HOME}/{WORK}/{RESULT}")
-            return terminal_from_json(parse_json(text, RESULT_BYTES_MAX))
+            return result_from_json(parse_json(text, RESULT_BYTES_MAX))
         except (DaytonaFailure, MalformedDocument):
             return None
 

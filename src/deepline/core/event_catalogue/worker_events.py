@@ -69,14 +69,17 @@ ATTEMPTS = (
     worker(
         "warn",
         "executor_token_outage_deferred",
-        "runId generation detachedRecovery status outageStartedAtMs delaySeconds",
+        "runId generation detachedRecovery status delaySeconds",
         "The gateway mints no tokens; the run waits and spends nothing.",
+        # A fresh attempt waits since its outage began, a detached runner's wake until its ceiling.
+        optional="outageStartedAtMs deadlineMs",
     ),
     worker(
         "error",
         "executor_token_outage_bound_exhausted",
-        "runId generation detachedRecovery status outageStartedAtMs maxOutageMs",
+        "runId generation detachedRecovery status",
         "The outage lasted too long; the run ends.",
+        optional="outageStartedAtMs maxOutageMs deadlineMs",
     ),
     worker(
         "warn",
