@@ -17,7 +17,7 @@ import trio
 
 import deepline as dl
 from deepline.ports import sandbox_provider as port
-from deepline.ports.wire import terminal_from_json
+from deepline.ports.wire import result_from_json
 
 # What the shell leaves in the background holds the lock, so a free lock proves that nothing runs.
 START = """echo $$ >../group
@@ -71,7 +71,7 @@ class DirectoryProvider:
             if lock is None:
                 return dl.Inspection(stage=dl.Stage.COMMAND_RUNNING)
         code, left = read(home / "code"), read(home / "work" / "result.json")
-        result = None if left is None else terminal_from_json(left)
+        result = None if left is None else result_from_json(left)
         return dl.Inspection(stage=dl.Stage.COMMAND_EXITED, exit_code=code, result=result)
 
     async def delete(self, sandbox, acceptance):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import attrs
 import pytest
 
-from deepline.adapters.memory import MemorySandboxProvider
+from deepline.adapters.memory import MemorySandboxProvider, TrioTimeClock
 from deepline.adapters.memory.capacity import MemoryCapacity
 from deepline.adapters.memory.faults import NoFaults
 from deepline.core.limits import Limits
@@ -80,6 +80,7 @@ class Bench:
                     name: MemorySandboxProvider(name=name, faults=faults)
                     for name in ("first", "second")
                 },
+                clock=TrioTimeClock(),
                 limits=Limits(),
                 settings=SandboxSettings(
                     default_provider="two",

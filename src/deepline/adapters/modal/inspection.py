@@ -23,7 +23,7 @@ from deepline.adapters.modal.seen import (
     result_of,
 )
 from deepline.adapters.modal.session import Session
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerResult
 from deepline.core.model.sandbox import Inspection, SandboxRef, Stage
 from deepline.ports.errors import PortError
 
@@ -150,6 +150,6 @@ async def state_of(session: Session, handle: Any) -> RunnerState:
     )
 
 
-async def _result_left(session: Session, alive: Alive) -> RunnerTerminal | None:
+async def _result_left(session: Session, alive: Alive) -> RunnerResult | None:
     body = await read_file(session, alive.handle, "work/result.json", RESULT_BYTES_MAX)
     return None if body is None else result_of(body)

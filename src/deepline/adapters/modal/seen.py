@@ -11,9 +11,9 @@ from deepline.adapters.modal.client import Opened
 from deepline.adapters.modal.entrypoint import COPY
 from deepline.adapters.modal.failures import Failure, Meaning, judge
 from deepline.adapters.modal.session import Session
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import RunnerResult
 from deepline.ports.errors import MalformedDocument
-from deepline.ports.wire.result import terminal_from_json
+from deepline.ports.wire.result import result_from_json
 from deepline.ports.wire.storable import parse_json
 
 RESULT_BYTES_MAX = 32 << 20
@@ -59,7 +59,7 @@ class Ending:
     """What the entrypoint said last: the runner's code and, if it was small, its result."""
 
     code: int
-    result: RunnerTerminal | None
+    result: RunnerResult | None
 
 
 async def look(session: Session, opened: Opened, sandbox_id: str) -> Seen:
@@ -110,10 +110,10 @@ async def last_words(session: Session, dead: Dead) -> Ending | Unheard | None:
     return Unheard()
 
 
-def result_of(body: bytes) -> RunnerTerminal | None:
+def result_of(body: bytes) -> RunnerResult | None:
     """The result in the bytes; `None` when there is none that could be settled."""
     try:
-        return terminal_from_json(parse_json(body, RESULT_BYTES_MAX))
+        return result_from_json(parse_json(body, RESULT_BYTES_MAX))
     except MalformedDocument:
         return None
 
