@@ -75,6 +75,16 @@ class Limits:
     cleanup_backoff_max: timedelta = timedelta(minutes=10)
     create_may_land: timedelta = timedelta(minutes=15)
     """Longest time after which a create that was sent may still make its sandbox (Q24)."""
+    adoption_interval: timedelta = _seconds(30)
+    """How often lanes without workers are looked for (C56)."""
+    adopted_lanes: int = 8
+    """Lanes that one worker serves at most beside its own (C56)."""
+    lane_quiet: timedelta = timedelta(minutes=5)
+    """How long nobody claimed on a lane that counts as left by its workers (Q43)."""
+    lane_worker_lost: timedelta = _seconds(45)
+    """How long a worker that does not say any more that it serves a lane still counts."""
+    drain_poll: timedelta = _seconds(15)
+    """How often a worker that is to leave looks whether its lane is empty (Q25)."""
     drain: timedelta = _seconds(30)
     """How long runs in hand may go on after a request to stop."""
     detached_ceiling: timedelta = timedelta(hours=6)
@@ -84,6 +94,11 @@ class Limits:
     def heartbeat_period(self) -> timedelta:
         """How often a runner beats and a silent runner is asked again."""
         return self.claim_lease / self.heartbeat_divisor
+
+    @property
+    def lane_beat(self) -> timedelta:
+        """How often a worker says which lanes it serves; two may be lost."""
+        return self.lane_worker_lost / 3
 
     def violations(self) -> tuple[str, ...]:
         """Say, one sentence each, what about this configuration cannot work; empty when it can.
@@ -101,6 +116,8 @@ class Limits:
             found.append("engine attempts and finaliser attempts must each be at least 1")
         if self.cleanup_lease <= self.sandbox_delete:
             found.append("cleanup lease must be longer than one delete of a sandbox may take")
+        if self.lane_quiet < self.lane_worker_lost:
+            found.append("a lane must be quiet for longer than a worker that is silent counts")
         if self.detached_ceiling <= timedelta(0):
             found.append("the detached ceiling must be longer than nothing")
         return tuple(found)

@@ -24,7 +24,8 @@ class MemoryAdmission(Port):
 
         def effect() -> None:
             release = None if release_id is None else ReleaseId(release_id)
-            self.world.lanes.setdefault(lane, LaneRow(lane=lane, release_id=release))
+            made = LaneRow(lane=lane, release_id=release, created_at=self.world.now())
+            self.world.lanes.setdefault(lane, made)
             self.world.queue.add_lane(lane)
 
         await self._step("admission.ensure_lane", effect)

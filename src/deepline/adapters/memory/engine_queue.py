@@ -75,6 +75,10 @@ class EngineQueue:
         """Make the lane's queue; idempotent."""
         self._lanes.setdefault(lane, _LaneQueue())
 
+    def drop_lane(self, lane: Lane) -> None:
+        """Take the lane's queue away; the caller knows that it is empty."""
+        self._lanes.pop(lane, None)
+
     def has_lane(self, lane: Lane) -> bool:
         """Was the lane made ready?"""
         return lane in self._lanes

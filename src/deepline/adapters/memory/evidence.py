@@ -22,6 +22,7 @@ NEWEST = 500
 
 def of_run(world: World, row: RunRow, run: Run) -> RunEvidence:
     """Gather the evidence of one run; each list holds its newest 500, oldest first."""
+    lane = world.lanes.get(row.lane)
     return RunEvidence(
         run=run,
         read_at=world.now(),
@@ -30,7 +31,7 @@ def of_run(world: World, row: RunRow, run: Run) -> RunEvidence:
         engine=_engine(world, row),
         facts=[_fact(fact) for fact in world.outbox.get(row.run_id, ())][-NEWEST:],
         cleanup=[_cleanup(world, job) for job in _jobs(world, row)][-NEWEST:],
-        lane_last_claim_at=world.lanes[row.lane].last_claim_at,
+        lane_last_claim_at=None if lane is None else lane.last_claim_at,
         queue_position=_position(world, row),
     )
 

@@ -29,8 +29,11 @@ class LaneRow:
 
     lane: Lane
     release_id: ReleaseId | None
+    created_at: datetime
     last_claim_at: datetime | None = None
     org_limit: int | None = None
+    draining: bool = False
+    handed_over: bool = False
 
 
 @attrs.frozen

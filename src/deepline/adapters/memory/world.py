@@ -38,6 +38,7 @@ from deepline.core.limits import Limits
 from deepline.core.model.evidence import DecisionRecord
 from deepline.core.model.identity import AttemptKey, AttemptRef, Lane, OrgId, RunId
 from deepline.core.model.json_value import JsonObject
+from deepline.core.model.lane import LaneWorker
 from deepline.core.model.ledger import Fact
 from deepline.core.model.why import Why
 from deepline.ports.api_keys import ApiKey
@@ -74,6 +75,7 @@ class World:
     watch: Callable[[str], None] | None = None
 
     lanes: dict[Lane, LaneRow] = attrs.field(factory=dict)
+    lane_workers: dict[tuple[Lane, str], LaneWorker] = attrs.field(factory=dict)
     bundles: dict[tuple[OrgId, str], bytes] = attrs.field(factory=dict)
     launches: dict[RunId, LaunchRow] = attrs.field(factory=dict)
     runs: dict[RunId, RunRow] = attrs.field(factory=dict)

@@ -1,6 +1,6 @@
 """Submitting on Postgres: launch, run, created fact and engine task in one commit (C05, C07)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 import psycopg
@@ -21,13 +21,13 @@ class PostgresAdmission:
     def __init__(self, steps: Steps, limits: Limits) -> None:
         self._steps = steps
         self._limits = limits
-        self._ready: set[Lane] = set()
+        self._ready: dict[Lane, str | None] = {}
 
     async def ensure_lane(self, lane: Lane, release_id: str | None) -> None:
         """Make the lane's queue ready; asks the database once a process."""
         if lane not in self._ready:
             await self._steps.call("ensure_lane", lane, release_id)
-            self._ready.add(lane)
+            self._ready[lane] = release_id
 
     async def submit(
         self, submissions: Sequence[Submission], *, project_created: bool = False
@@ -35,12 +35,31 @@ class PostgresAdmission:
         """Commit all submissions together; each lane hears of it once.
 
         A single one shares its transaction with others that are submitted at that moment.
-        Raises `NotFound` for a lane without a queue, `Refused` for a launch that is no use.
+        A lane that was pruned since this process made it ready is made again. Raises `NotFound`
+        for one that it never made ready, `Refused` for a launch that is no use.
         """
         if not submissions:
             return []
         for submission in submissions:
             check_launch(submission.launch)
+        try:
+            return await self._submit(submissions, project_created)
+        except NotFound:
+            if not await self._make_again({one.lane for one in submissions}):
+                raise
+        return await self._submit(submissions, project_created)
+
+    async def _make_again(self, lanes: Collection[Lane]) -> bool:
+        known = {lane: self._ready.pop(lane) for lane in lanes if lane in self._ready}
+        for lane, release_id in known.items():
+            await self.ensure_lane(lane, release_id)
+        return bool(known)
+
+    async def _submit(
+        self,
+        submissions: Sequence[Submission],
+        project_created: bool,  # noqa: FBT001
+    ) -> Sequence[SubmitReceipt]:
         requests = [self._request(submission) for submission in submissions]
         # Few runs go on from others, and all others are spared the look.
         function = "submit_continued" if any(one.continues for one in submissions) else "submit"
