@@ -82,7 +82,7 @@ async def test_a_worker_is_judged_by_its_claim_loop(
 ) -> None:
     """Heartbeats that go on prove nothing: what counts is whether work is looked for (F34)."""
     worker = SmallWorld().worker(InProcessBackend(), slots=10)
-    worker._slots._working.update((f"engine-run-{n}", "owner") for n in range(running))
+    worker.own.places._working.update((f"engine-run-{n}", "owner") for n in range(running))
     await trio.sleep(1_000)
     now = trio.current_time()
     worker.claims.last_turn_at = None if turned_s is None else now - turned_s

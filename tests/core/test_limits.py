@@ -43,6 +43,7 @@ def test_defaults_work() -> None:
             Limits(cleanup_lease=timedelta(seconds=15)), "cleanup lease", id="delete-outlives-lease"
         ),
         pytest.param(Limits(detached_ceiling=timedelta(0)), "ceiling", id="no-time"),
+        pytest.param(Limits(lane_quiet=timedelta(seconds=44)), "quiet", id="left-before-lost"),
     ],
 )
 def test_violations(limits: Limits, about: str) -> None:
@@ -50,6 +51,11 @@ def test_violations(limits: Limits, about: str) -> None:
     (sentence,) = limits.violations()
 
     assert about in sentence
+
+
+def test_workers_beat_three_times_before_they_count_as_lost() -> None:
+    """Two lost beats are no absence."""
+    assert Limits(lane_worker_lost=timedelta(seconds=45)).lane_beat == timedelta(seconds=15)
 
 
 def test_all_violations_are_told() -> None:

@@ -12,6 +12,7 @@ from deepline.core.model.heartbeat import NoFence
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.result import Completed, RunnerTerminal
 from deepline.core.model.why import Why
+from deepline.ports.lanes import Lanes
 from deepline.ports.terminals import OfferOutcome
 from deepline.runtime.sandbox_backend import SandboxBackend
 from deepline.runtime.sandbox_settings import SandboxSettings
@@ -43,6 +44,8 @@ class SandboxWorld(SmallWorld):
         ports: MemoryPorts | None = None,
         recovers: bool = False,
         recover_overdue: bool = False,
+        release: str | None = None,
+        lanes: Lanes | None = None,
     ) -> Worker:
         """A worker that runs plays in sandboxes."""
         own = ports or self.ports
@@ -62,6 +65,8 @@ class SandboxWorld(SmallWorld):
             ports=own,
             recovers=recovers,
             recover_overdue=recover_overdue,
+            release=release,
+            lanes=lanes,
         )
 
     async def abandoned(self, *run_ids: str, ceiling: timedelta | None = None) -> None:

@@ -11,10 +11,11 @@ from deepline.adapters.memory.ledger import MemoryLedger
 from deepline.adapters.memory.ports import MemoryPorts, open_ports
 from deepline.adapters.memory.telemetry import MemoryTelemetry
 from deepline.adapters.memory.world import World
+from deepline.core.lane_adoption import AdoptionPolicy
 from deepline.core.limits import Limits
 from deepline.core.model.attempt import Attempt
 from deepline.core.model.claim import Claim
-from deepline.core.model.identity import OrgId, RunId
+from deepline.core.model.identity import OrgId, ReleaseId, RunId
 from deepline.core.model.launch import Launch
 from deepline.core.model.ledger import TERMINAL_KINDS
 from deepline.core.model.result import Completed, RunnerResult
@@ -23,9 +24,10 @@ from deepline.core.model.sandbox import Inspection
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.core.model.why import Why
 from deepline.core.placement import placement_key
-from deepline.core.queues import lane_of_launch
+from deepline.core.queues import lane_of_launch, lane_of_release
 from deepline.ports.admission import Submission
 from deepline.ports.backend import Backend
+from deepline.ports.lanes import Lanes
 from deepline.ports.ledger import Ledger
 from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.runtime.controller_role import (
@@ -98,9 +100,17 @@ class SmallWorld:
         recovers: bool = False,
         recover_overdue: bool = False,
         reap_stranded: bool = False,
+        release: str | None = None,
+        lanes: Lanes | None = None,
+        adoption: AdoptionPolicy = AdoptionPolicy.BEGUN,
+        drain_exit: bool = False,
     ) -> Worker:
-        """Build a worker over this world; `ports` are its own where it has faults of its own."""
+        """Build a worker over this world; `ports` are its own where it has faults of its own.
+
+        With `lanes` it is among the lanes; it serves that of its release.
+        """
         own = ports or self.ports
+        release_id = None if release is None else ReleaseId(release)
         return Worker(
             ports=WorkerPorts(
                 attempts=own.attempts,
@@ -120,6 +130,7 @@ class SmallWorld:
                 launches=own.launches if recovers else None,
                 admission=own.admission if recovers else None,
                 crash_diagnostics=own.crash_diagnostics,
+                lanes=lanes,
                 providers=providers or {},
             ),
             settings=WorkerSettings(
@@ -128,6 +139,10 @@ class SmallWorld:
                 limits=self.limits,
                 recover_overdue=recover_overdue,
                 reap_stranded=reap_stranded,
+                lane=lane_of_release(release_id),
+                release_id=release_id,
+                adoption=adoption,
+                drain_exit=drain_exit,
             ),
             chance=random.Random(self.seed),
         )
@@ -167,9 +182,11 @@ class SmallWorld:
         assert evidence is not None
         return [fact.kind for fact in evidence.facts if fact.kind in TERMINAL_KINDS]
 
-    async def submit(self, *run_ids: str, ceiling: timedelta | None = None) -> None:
-        """Submit runs of one organisation on the base lane."""
-        launches = [launch_of(run_id, ceiling=ceiling) for run_id in run_ids]
+    async def submit(
+        self, *run_ids: str, ceiling: timedelta | None = None, release: str | None = None
+    ) -> None:
+        """Submit runs of one organisation on the lane of a release, else on the base lane."""
+        launches = [launch_of(run_id, ceiling=ceiling, release=release) for run_id in run_ids]
         for launch in launches:
             choice = lane_of_launch(launch)
             await self.ports.admission.ensure_lane(choice.lane, choice.release_id)
@@ -197,7 +214,9 @@ class SmallWorld:
             await self.clock.sleep(every)
 
 
-def launch_of(run_id: str, *, ceiling: timedelta | None = None) -> Launch:
+def launch_of(
+    run_id: str, *, ceiling: timedelta | None = None, release: str | None = None
+) -> Launch:
     """A plain launch."""
     return Launch(
         run_id=RunId(run_id),
@@ -206,6 +225,7 @@ def launch_of(run_id: str, *, ceiling: timedelta | None = None) -> Launch:
         graph_hash="0" * 64,
         base_url="http://gateway.invalid",
         ceiling=ceiling,
+        release_id=None if release is None else ReleaseId(release),
     )
 
 

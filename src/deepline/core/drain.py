@@ -15,6 +15,7 @@ from deepline.core.model.lane import LaneState
 from deepline.core.model.why import Why
 
 READINGS = 2
+UNREAD = Why("drain.unread")
 
 
 class DrainEnd(enum.StrEnum):

@@ -1,4 +1,4 @@
-"""Which lanes a worker serves beside its own, so that no run waits for workers that left (C56, Q43).
+"""Which lanes a worker serves beside its own, so that no run waits for absent workers (C56, Q43).
 
 A lane is adopted when it holds work and its own workers are gone for long, are about to leave, or
 an operator handed it over. A lane that adopters claim from looks busy, so an adopted lane stays
@@ -23,11 +23,11 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 class AdoptionPolicy(enum.StrEnum):
     """What workers take over of a lane that its own workers left without a word.
 
-    Of a lane that an operator drained or handed over they take everything.
+    Unless it is off they take everything of a lane that an operator drained or handed over.
     """
 
     OFF = "off"
-    """Nothing."""
+    """Nothing of any lane."""
     BEGUN = "begun"
     """Runs that had begun; those never admitted wait for the lane's own workers."""
     ALL = "all"
@@ -79,23 +79,23 @@ def judge(state: LaneState, own: Lane, settings: AdoptionSettings) -> Adoption |
     }
     if state.lane == own:
         return Leave(why=Why("lane_adoption.own", seen))
+    if settings.policy is AdoptionPolicy.OFF:
+        return Leave(why=Why("lane_adoption.off", seen))
     if state.open_tasks == 0:
         return Leave(why=Why("lane_adoption.holds_nothing", seen))
     lost_after = settings.lost_after
-    serve_it = own_workers(state, lost_after)
-    if serve_it and not is_draining(state, lost_after):
+    serving = own_workers(state, lost_after)
+    if serving and not is_draining(state, lost_after):
         return Leave(why=Why("lane_adoption.served", seen))
     if state.draining:
         return _adopt(state, Why("lane_adoption.draining", seen), admits=True)
     if state.handed_over:
         return _adopt(state, Why("lane_adoption.handed_over", seen), admits=True)
-    if not serve_it and not _is_left(state, settings):
+    if not serving and not _is_left(state, settings):
         return Leave(why=Why("lane_adoption.not_quiet_yet", seen))
-    if settings.policy is AdoptionPolicy.OFF:
-        return Leave(why=Why("lane_adoption.policy_off", seen))
     if settings.policy is AdoptionPolicy.BEGUN and state.begun == 0:
         return Leave(why=Why("lane_adoption.nothing_begun", seen))
-    rule = "lane_adoption.workers_leaving" if serve_it else "lane_adoption.quiet"
+    rule = "lane_adoption.workers_leaving" if serving else "lane_adoption.quiet"
     return _adopt(state, Why(rule, seen), admits=settings.policy is AdoptionPolicy.ALL)
 
 

@@ -7,28 +7,31 @@ a run is being settled.
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import attrs
 import trio
 
 from deepline.core import placement
+from deepline.core.host_duties import HostDuties, host_duties
+from deepline.core.lane_adoption import AdoptionPolicy
 from deepline.core.limits import Limits
-from deepline.core.model.claim import Prepared
-from deepline.core.model.identity import Lane, RunId
+from deepline.core.model.identity import Lane, ReleaseId, RunId
 from deepline.core.model.placement import PlacementPolicy
 from deepline.ports.engine import Wakeups
-from deepline.runtime.claim_loop import ClaimLoop, ClaimSettings
-from deepline.runtime.claim_work import ClaimWork
+from deepline.runtime.claim_loop import ClaimLoop
 from deepline.runtime.cleanup_controller import CleanupController
 from deepline.runtime.context import Context, Placement
 from deepline.runtime.controller_role import Controllers, Duty
 from deepline.runtime.dispatcher import Dispatcher
+from deepline.runtime.lane_service import LaneService
 from deepline.runtime.lease_keeper import LeaseKeeper
 from deepline.runtime.outbox_projector import OutboxProjector
 from deepline.runtime.persistence import Persistence
 from deepline.runtime.slots import Slots
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL, keep_running
+from deepline.runtime.worker_lanes import WorkerLanes
 from deepline.runtime.worker_ports import WorkerPorts
 from deepline.runtime.worker_recovery import recovery_of
 
@@ -48,6 +51,7 @@ class WorkerSettings:
     `project_outbox` also runs the durable projector here, which is the controller's duty where
     there is one; so are `recover_overdue` and `reap_stranded`, which look after every lane (C03.3).
     What was left unsettled on its own lane a worker settles anyway, given the ports for it.
+    With `drain_exit` it adopts no lanes and leaves once its own holds nothing (C57).
     """
 
     name: str
@@ -62,6 +66,13 @@ class WorkerSettings:
     recover_overdue: bool = False
     reap_stranded: bool = False
     production: bool = False
+    adoption: AdoptionPolicy = AdoptionPolicy.BEGUN
+    drain_exit: bool = False
+
+    @property
+    def duties(self) -> HostDuties:
+        """What the worker does beside claiming."""
+        return host_duties(drain_exit=self.drain_exit, recover_overdue=self.recover_overdue)
 
     def check(self) -> None:
         """Refuse settings that cannot work, all reasons at once. Raises `BadConfiguration`."""
@@ -85,40 +96,24 @@ class Worker:
     settings: WorkerSettings
     chance: random.Random
     keeper: LeaseKeeper = attrs.field(init=False)
-    claims: ClaimLoop = attrs.field(init=False)
-    _slots: Slots = attrs.field(init=False)
+    own: LaneService = attrs.field(init=False)
+    """Its own lane."""
     _context: Context = attrs.field(init=False)
-    _work: ClaimWork = attrs.field(init=False)
     _recovery: Controllers | None = attrs.field(init=False)
+    _lanes: WorkerLanes | None = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Check the settings and wire the parts. Raises `BadConfiguration`."""
         self.settings.check()
         settings, limits = self.settings, self.settings.limits
         keys = placement.runnable_keys(settings.backend, settings.policies)
-        self._slots = Slots(settings.slots)
+        places = Slots(settings.slots)
         self.keeper = LeaseKeeper(self.ports.engine, limits.claim_lease, self.ports.telemetry)
-        self.claims = ClaimLoop(
-            attempts=self.ports.attempts,
-            engine=self.ports.engine,
-            telemetry=self.ports.telemetry,
-            chance=self.chance,
-            slots=self._slots,
-            settings=ClaimSettings(
-                lane=settings.lane,
-                worker=settings.name,
-                slots=settings.slots,
-                org_limit=settings.org_limit,
-                lease=limits.claim_lease,
-                safety_poll=limits.safety_poll,
-                placement_keys=keys,
-            ),
-        )
         self._context = Context(
             ports=self.ports,
             limits=limits,
             worker=settings.name,
-            slots=self._slots,
+            slots=places,
             placement=Placement(backend=settings.backend, policies=settings.policies, keys=keys),
             persistence=Persistence(self.ports.clock, self.ports.telemetry, self.chance),
             cleanup=CleanupController.over(self.ports, limits, settings.name),
@@ -126,12 +121,21 @@ class Worker:
             chance=self.chance,
             production=settings.production,
         )
-        self._work = ClaimWork(self._context)
+        self.own = LaneService(
+            context=self._context,
+            keeper=self.keeper,
+            lane=settings.lane,
+            places=places,
+            org_limit=settings.org_limit,
+            placement_keys=keys,
+            chance=self.chance,
+        )
         self._recovery = self._wire_recovery()
+        self._lanes = self._wire_lanes()
 
     def _wire_recovery(self) -> Controllers | None:
         asked = {
-            Duty.OVERDUE: self.settings.recover_overdue,
+            Duty.OVERDUE: self.settings.duties.overdue,
             Duty.STRANDED: self.settings.reap_stranded,
         }
         duties = [duty for duty, wanted in asked.items() if wanted]
@@ -139,6 +143,20 @@ class Worker:
             return recovery_of(self._context, self.settings.lane, duties, self.chance)
         except LookupError as error:
             raise BadConfiguration(str(error)) from error
+
+    def _wire_lanes(self) -> WorkerLanes | None:
+        settings = self.settings
+        if self.ports.lanes is None:
+            if settings.drain_exit:
+                raise BadConfiguration("drain exit: give the worker its lanes port")
+            return None
+        return WorkerLanes(
+            own=self.own,
+            lanes=self.ports.lanes,
+            release_id=None if settings.release_id is None else ReleaseId(settings.release_id),
+            policy=settings.adoption,
+            duties=settings.duties,
+        )
 
     def _dispatcher(self) -> Dispatcher | None:
         if self.ports.ledger is None:
@@ -154,8 +172,14 @@ class Worker:
 
     @property
     def running(self) -> int:
-        """How many runs are in hand."""
-        return self._slots.in_hand
+        """How many runs are in hand, of adopted lanes too."""
+        adopted = 0 if self._lanes is None else self._lanes.adoption.in_hand
+        return self.own.in_hand + adopted
+
+    @property
+    def claims(self) -> ClaimLoop:
+        """The claim loop of its own lane."""
+        return self.own.claims
 
     async def serve(
         self, stop: Stop, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -180,24 +204,15 @@ class Worker:
         self.ports.telemetry.info(CHANNEL, "worker_stopped", workerName=self.settings.name)
 
     async def _claim_and_drain(self, stop: Stop) -> None:
-        async with trio.open_nursery() as runs:
-
-            def start(prepared: Prepared, claimed_at: float) -> None:
-                runs.start_soon(self._run_one, prepared, claimed_at)
-
-            await self.claims.run(stop, start)
-            drain_s = self.settings.limits.drain.total_seconds()
-            runs.cancel_scope.deadline = trio.current_time() + drain_s
-
-    async def _run_one(self, prepared: Prepared, claimed_at: float) -> None:
-        try:
-            with self.keeper.hold(prepared.claim, claimed_at):
-                await self._work.work(prepared)
-        finally:
-            self._slots.leave(prepared.claim)
+        async with trio.open_nursery() as lanes:
+            if self._lanes is not None:
+                lanes.start_soon(self._kept, "lanes", partial(self._lanes.run, stop))
+            await self.own.serve(stop)
 
     def _start_controllers(self, nursery: trio.Nursery, stop: Stop) -> None:
         nursery.start_soon(self._kept, "listener", self._listen)
+        if self._lanes is not None:
+            nursery.start_soon(self._kept, "lane presence", self._lanes.presence.run)
         if self.ports.providers:
             nursery.start_soon(self._kept, "cleanup", self._context.cleanup.run)
         dispatcher = self._context.dispatcher
@@ -223,18 +238,30 @@ class Worker:
                 lane_woken=self._lane_woken,
                 run_cancelled=self._run_cancelled,
                 run_ended=lambda _: None,
-                rescan=self._slots.wake,
+                rescan=self._rescan,
             )
         )
 
     def _lane_woken(self, lane: Lane) -> None:
         if lane == self.settings.lane:
-            self._slots.wake()
+            self.own.wake()
+        elif self._lanes is not None:
+            self._lanes.adoption.lane_woken(lane)
+
+    def _rescan(self) -> None:
+        self.own.wake()
+        if self._lanes is not None:
+            self._lanes.adoption.rescan()
 
     def _run_cancelled(self, run_id: RunId) -> None:
         self.keeper.cut(run_id, "cancelled")
         # Its play may still run, and whoever cancelled cannot reach its sandbox.
         self._context.cleanup.wake()
+
+    @property
+    def _adopts(self) -> bool:
+        is_on = self.settings.adoption is not AdoptionPolicy.OFF
+        return self._lanes is not None and self.settings.duties.adoption and is_on
 
     def _announce(self) -> None:
         settings = self.settings
@@ -244,7 +271,7 @@ class Worker:
             workerName=settings.name,
             releaseId=settings.release_id,
             lane=settings.lane,
-            drainExit=False,
-            laneAdoption=False,
-            overdueDetachedRunnerRecovery=settings.recover_overdue,
+            drainExit=settings.drain_exit,
+            laneAdoption=self._adopts,
+            overdueDetachedRunnerRecovery=settings.duties.overdue,
         )

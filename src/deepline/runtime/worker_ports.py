@@ -11,6 +11,7 @@ from deepline.ports.cleanup import Cleanup
 from deepline.ports.clock import Clock
 from deepline.ports.crash_diagnostics import CrashDiagnostics
 from deepline.ports.engine import Engine
+from deepline.ports.lanes import Lanes
 from deepline.ports.launches import Launches
 from deepline.ports.ledger import Ledger
 from deepline.ports.outbox import Outbox
@@ -33,7 +34,8 @@ class WorkerPorts:
     process delivers the outbox; then created facts must be acknowledged by whoever submits.
     With `recovery` and `launches` the worker settles what was left unsettled on its lane (C35);
     reaping stranded runs needs `admission` too. With `crash_diagnostics` it keeps what dead
-    sandboxes left behind, at the providers that are a `CrashReader` (C44).
+    sandboxes left behind, at the providers that are a `CrashReader` (C44). Without `lanes` it
+    adopts none and is not seen.
     """
 
     attempts: Attempts
@@ -54,4 +56,5 @@ class WorkerPorts:
     admission: Admission | None = None
     crash_diagnostics: CrashDiagnostics | None = None
     tracing: Tracing = NO_TRACING
+    lanes: Lanes | None = None
     providers: Mapping[str, SandboxProvider] = attrs.field(factory=dict)

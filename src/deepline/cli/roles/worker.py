@@ -118,6 +118,7 @@ def make_worker(
             admission=ports.admission,
             crash_diagnostics=ports.crash_diagnostics,
             tracing=seen.tracing,
+            lanes=ports.lanes,
             providers=providers,
         ),
         settings=WorkerSettings(
@@ -130,6 +131,8 @@ def make_worker(
             org_limit=role.org_limit,
             limits=role.limits,
             production=role.process.production,
+            adoption=role.adoption,
+            drain_exit=role.drain_exit,
         ),
         chance=chance,
     )
@@ -163,7 +166,7 @@ def worker_health(worker: Worker) -> Health:
     turned = _age(claims.last_turn_at, now)
     polled = _age(claims.last_poll_at, now)
     poll_s = limits.safety_poll.total_seconds()
-    full = worker.running >= worker.settings.slots
+    full = worker.own.in_hand >= worker.settings.slots
     alive = turned is not None and turned < poll_s + _TURN_MARGIN_S
     answered = polled is not None and (full or polled < poll_s + _POLL_MARGIN_S)
     return Health(

@@ -128,6 +128,17 @@ def read_limits(reader: Reader) -> Limits:
         create_may_land=length(
             "DEEPLINE_CREATE_MAY_LAND_SECONDS", base.create_may_land, unit=SECOND
         ),
+        adoption_interval=length(
+            "ABSURD_LANE_ADOPTION_DISCOVERY_INTERVAL_MS", base.adoption_interval, unit=MILLISECOND
+        ),
+        adopted_lanes=whole(
+            "ABSURD_LANE_ADOPTION_MAX_QUEUES", base.adopted_lanes, least=1, most=100
+        ),
+        lane_quiet=length("DEEPLINE_LANE_QUIET_SECONDS", base.lane_quiet, unit=SECOND),
+        lane_worker_lost=length(
+            "DEEPLINE_LANE_WORKER_LOST_SECONDS", base.lane_worker_lost, unit=SECOND
+        ),
+        drain_poll=length("DEEPLINE_DRAIN_POLL_SECONDS", base.drain_poll, unit=SECOND),
         drain=length("DEEPLINE_DRAIN_SECONDS", base.drain, unit=SECOND),
         detached_ceiling=length(
             "DEEPLINE_DETACHED_CEILING_SECONDS", base.detached_ceiling, unit=SECOND

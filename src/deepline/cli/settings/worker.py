@@ -28,6 +28,7 @@ from deepline.core.environment import (
     EnvironmentReady,
     SigningKeyRequired,
 )
+from deepline.core.lane_adoption import AdoptionPolicy
 from deepline.core.limits import Limits
 from deepline.core.model.placement import PlacementPolicy
 from deepline.core.queues import choose_lane
@@ -58,6 +59,8 @@ class WorkerRole:
     policies: Sequence[PlacementPolicy] = placement.POLICIES
     sandbox_limit: int | None = None
     sandbox_org_limit: int | None = None
+    adoption: AdoptionPolicy = AdoptionPolicy.BEGUN
+    drain_exit: bool = False
 
     @property
     def sandboxes(self) -> Path:
@@ -90,6 +93,8 @@ def read_worker(values: Mapping[str, str]) -> WorkerRole:
         policies=policies,
         sandbox_limit=_bound(reader, "DEEPLINE_SANDBOX_LIMIT"),
         sandbox_org_limit=_bound(reader, "DEEPLINE_SANDBOX_ORG_LIMIT"),
+        adoption=reader.choice("DEEPLINE_LANE_ADOPTION", AdoptionPolicy.BEGUN),
+        drain_exit=reader.switch("DEEPLINE_DRAIN_EXIT"),
     )
     reader.check()
     return role

@@ -1,4 +1,4 @@
-"""A lane as the registry knows it: what it holds, who serves it, what operators asked (C56, C57)."""
+"""A lane as the registry knows it: what it holds, who serves it, what was asked (C56, C57)."""
 
 from collections.abc import Sequence
 from datetime import datetime
