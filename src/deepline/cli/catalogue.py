@@ -46,6 +46,7 @@ ENTRIES: Sequence[Entry] = (
     _entry("migrate", CARE, "Bring the database to the schema of this release."),
     _entry("doctor", CARE, "Check everything a deployment needs, and say what to do."),
     _entry("sandboxes", CARE, "List sandboxes, find those that are nobody's, delete one.", "app"),
+    _entry("lanes", CARE, "See which releases hold runs and who serves them; retire one.", "app"),
     _entry("sim", CARE, "Run the runtime in simulated worlds and see whether it holds.", "app"),
     _entry("outbox", CARE, "List facts that the ledger refused, and send them again.", "app"),
     _entry("keys", CARE, "Make, list and revoke API keys.", "app"),

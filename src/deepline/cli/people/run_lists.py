@@ -19,7 +19,7 @@ def run_table(runs: Sequence[JsonObject], *, now_ms: int) -> list[str]:
         return ["no runs; `deepline run play.py --input rows.csv` makes one"]
     lines = [("RUN", "STATUS", "PLAY", "SUBMITTED", "TOOK")]
     lines += [_line(run, now_ms) for run in runs]
-    return _columns(lines)
+    return columns(lines)
 
 
 def run_page(run: JsonObject, sheets: Sequence[JsonObject]) -> list[str]:
@@ -83,7 +83,7 @@ def usage_page(usage: JsonObject) -> list[str]:
     if len(organisations) == 1:
         return ["no sandbox was in use"]
     runs = [("RUN", "SANDBOX TIME", "RUNNING"), *_uses(usage.get("runs"), "runId")]
-    return [*_columns(organisations), "", *_columns(runs)]
+    return [*columns(organisations), "", *columns(runs)]
 
 
 def _uses(uses: Json, name: str) -> list[tuple[str, str, str]]:
@@ -98,7 +98,8 @@ def _uses(uses: Json, name: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def _columns(lines: Sequence[tuple[str, ...]]) -> list[str]:
+def columns(lines: Sequence[tuple[str, ...]]) -> list[str]:
+    """Cells under each other, as wide as they need."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
