@@ -43,6 +43,18 @@ def short(ctx: Any, input: Any) -> object:
     return {"answer": input["answer"]}
 
 
+def waits(ctx: Any, input: Any) -> object:
+    """Sleep or wait for an event, without a sandbox, then answer."""
+    tell(input["witness"], ctx.run_id, "started")
+    ctx.step("first", lambda: tell(input["witness"], ctx.run_id, "first"))
+    if input["nap_s"]:
+        ctx.sleep("nap", seconds=input["nap_s"])
+    else:
+        ctx.wait_for("go")
+    tell(input["witness"], ctx.run_id, "woken")
+    return {"answer": input["answer"]}
+
+
 def secretive(ctx: Any, input: Any) -> object:
     """Have a secret, and let it slip in every way that is hidden."""
     secret = ctx.secrets["CHAOS"]
@@ -133,6 +145,7 @@ def endless(_ctx: Any, _input: Any) -> object:
 DOINGS = {
     "rows": rows,
     "short": short,
+    "waits": waits,
     "secretive": secretive,
     "raises": raises,
     "exits": exits,

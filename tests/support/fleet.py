@@ -154,9 +154,9 @@ class Fleet:
             admin.execute(
                 sql.SQL("create role fleet superuser login password {}").format(self.password)
             )
-        said = self._command("migrate")
+        said = self.command("migrate")
         assert said.returncode == 0, said.stderr
-        said = self._command("keys", "create", "--operator", "--label", "tests")
+        said = self.command("keys", "create", "--operator", "--label", "tests")
         assert said.returncode == 0, said.stderr
         self.api_key = said.stdout.split()[1]
         self.start(*USUAL)
@@ -274,7 +274,8 @@ class Fleet:
         left = () if nothing_left(self.directory) else described(processes_of(self.directory))
         assert not left, left
 
-    def _command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command of care against the database, to its end."""
         return deepline(*arguments, extra={"WORKFLOW_RUNTIME_POSTGRES": self.dsn})
 
 
