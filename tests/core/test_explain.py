@@ -186,6 +186,11 @@ OPEN = [
         waiting(decided("parking.detached", ceiling_at="2026-03-01T12:15:00.000000Z")),
         "limit 1 min 40 s ago",
     ),
+    (
+        "lane_deserted",
+        attrs.evolve(waiting(), lane_last_claim_at=at(600)),
+        "no worker has claimed there since 6 min 40 s ago",
+    ),
     ("wake_late", waiting(due=at(900)), "due since 1 min 40 s ago"),
     (
         "created_fact_dead",

@@ -107,7 +107,10 @@ QUEUED = (
         name="lane_unserved",
         applies=lambda view: view.lane_is_quiet,
         sentence=_unserved,
-        following=lambda view: f"start a worker for lane {view.run.lane}, or let one adopt it",
+        following=lambda view: (
+            f"start a worker for lane {view.run.lane}, or let others take it: "
+            f"`deepline lanes adopt {view.lane_name}`"
+        ),
     ),
     Situation(
         name="created_fact_pending",

@@ -122,6 +122,14 @@ def _retried(view: View) -> bool:
     return _status(RunStatus.RUNNING, view) and attempt is not None and attempt.engine_attempt > 1
 
 
+def _deserted(view: View) -> str:
+    last = view.evidence.lane_last_claim_at or view.now
+    return (
+        f"The run is parked on lane {view.run.lane}, which nobody serves: no worker has claimed "
+        f"there since {ago(last, view.now)}."
+    )
+
+
 CONTRADICTIONS = (
     Situation(
         name="engine_task_missing",
@@ -169,6 +177,15 @@ CONTRADICTIONS = (
         applies=_past_ceiling,
         sentence=_past_ceiling_sentence,
         following=lambda _: "its wake, or the controller's pass over runners past their limit",
+    ),
+    Situation(
+        name="lane_deserted",
+        applies=lambda view: _waits(view) and view.lane_is_deserted,
+        sentence=_deserted,
+        following=lambda view: (
+            "workers of other releases take the lane over if they may; at once after "
+            f"`deepline lanes adopt {view.lane_name}`"
+        ),
     ),
     Situation(
         name="wake_late",

@@ -101,6 +101,17 @@ class View:
         return last is None or self.now - last > LANE_QUIET_AFTER
 
     @property
+    def lane_is_deserted(self) -> bool:
+        """True when workers once claimed on the lane, and none has for long."""
+        last = self.evidence.lane_last_claim_at
+        return last is not None and self.now - last > LANE_QUIET_AFTER
+
+    @property
+    def lane_name(self) -> str:
+        """What operators call the lane: its release, or itself where it has none."""
+        return self.run.release_id or self.run.lane
+
+    @property
     def ceiling_at(self) -> datetime | None:
         """The parked runner's wall-clock limit, as the newest decision that knew it wrote it."""
         told = self._newest(lambda one: instant_of(one.why.evidence, "ceiling_at") is not None)
