@@ -22,6 +22,7 @@ from deepline.ports.errors import Unavailable
 from deepline.ports.lanes import LaneBeat, Lanes, ServedLane
 from deepline.runtime.lane_adoption import LaneAdoption
 from deepline.runtime.lane_service import LaneService
+from deepline.runtime.lane_watch import LaneWatch
 from deepline.runtime.stop import Stop
 from deepline.runtime.worker import BadConfiguration, Worker
 from deepline.runtime.worker_lanes import adoption_settings
@@ -473,3 +474,24 @@ async def test_a_beat_of_the_own_lane_stands_beside_the_adopted_ones() -> None:
     state = await world.ports.lanes.read(OLD)
     assert state is not None
     assert [(one.release_id, one.adopted) for one in state.workers] == [("b", True)]
+
+
+async def test_stranded_runs_are_told_once(autojump_clock: trio.testing.MockClock) -> None:
+    """No run waits for an absent release in silence; when somebody comes, that is told (F53)."""
+    world, stop = SmallWorld(), Stop()
+    await world.submit("r1", "r2", release="a")
+    lanes = AwayLanes(world.ports.lanes, until=trio.current_time() + 10)
+    watch = LaneWatch(lanes=lanes, telemetry=world.telemetry, limits=world.limits)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch.run, stop)
+        await settled(200)
+        stranded = world.telemetry.named("lane_stranded")
+        served = (ServedLane(NEW), ServedLane(OLD, adopted=True))
+        await world.ports.lanes.beat(LaneBeat(worker="w", release_id=None, served=served))
+        await settled(31)
+        stop.request()
+
+    assert [(event.fields["lane"], event.fields["runs"]) for event in stranded] == [(OLD, 2)]
+    assert len(world.telemetry.named("lane_watch_failed")) == 1
+    assert len(world.telemetry.named("lane_not_stranded")) == 1
+    assert watch.stranded == {"a": 0}

@@ -10,7 +10,10 @@ from prometheus_client.registry import Collector
 LAST_SUCCESS = "deepline_sweep_last_success_timestamp_seconds"
 BLIND = "deepline_sweep_blind_provider"
 HELD = "deepline_duty_held"
-NAMES = (LAST_SUCCESS, BLIND, HELD)
+STRANDED = "deepline_lane_stranded_runs"
+NAMES = (LAST_SUCCESS, BLIND, HELD, STRANDED)
+RELEASES_MAX = 50
+"""Releases that have a series of their own; of more, those with the most stranded runs."""
 
 
 @attrs.frozen(kw_only=True)
@@ -18,12 +21,14 @@ class ControllerSnapshot:
     """What one controller knows at one moment.
 
     `sweep_succeeded_at_s` is Unix time, `None` before the first pass that ended by itself.
-    `blind` says of each provider whether the last such pass got no answer from it.
+    `blind` says of each provider whether the last such pass got no answer from it, `stranded` of each
+    release how many of its runs nobody serves.
     """
 
     duties: Mapping[str, bool]
     sweep_succeeded_at_s: float | None = None
     blind: Mapping[str, bool] = attrs.field(factory=dict[str, bool])
+    stranded: Mapping[str, int] = attrs.field(factory=dict[str, int])
 
 
 class ControllerSeries(Collector):
@@ -44,6 +49,16 @@ class ControllerSeries(Collector):
             BLIND, "1 for a provider that answered nothing of the last pass.", "provider", now.blind
         )
         yield _flags(HELD, "1 for a duty that this process does.", "duty", now.duties)
+        yield _stranded(now.stranded)
+
+
+def _stranded(stranded: Mapping[str, int]) -> Metric:
+    family = GaugeMetricFamily(
+        STRANDED, "Open runs of releases that nobody serves.", labels=["release"]
+    )
+    for release, runs in sorted(stranded.items(), key=lambda one: (-one[1], one[0]))[:RELEASES_MAX]:
+        family.add_metric([release], runs)
+    return family
 
 
 def _flags(name: str, text: str, label: str, flags: Mapping[str, bool]) -> Metric:

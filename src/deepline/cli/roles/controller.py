@@ -34,6 +34,7 @@ from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.duty import DutyHolder
 from deepline.runtime.orphan_sweep import DUTY as ORPHAN_DUTY
 from deepline.runtime.orphan_sweep import OrphanSweep
+from deepline.runtime.lane_watch import LaneWatch
 from deepline.runtime.outbox_projector import RUNS_PER_WAVE, OutboxProjector
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import keep_running
@@ -62,6 +63,7 @@ class Controller:
     orphans: OrphanSweep | None
     """`None` when it is switched off."""
     orphan_duty: DutyHolder
+    lane_watch: LaneWatch
     inspected: Sequence[str]
     """The providers whose sandboxes can be looked at from here."""
     last_turn_at: float | None = None
@@ -84,6 +86,7 @@ class Controller:
             duties.start_soon(self._project, stop)
             duties.start_soon(self.recovery.serve, stop)
             duties.start_soon(self._count, stop)
+            duties.start_soon(self._watch_lanes, stop)
             if self.sweep is not None:
                 duties.start_soon(self._sweep, self.sweep, stop)
             if self.orphans is not None:
@@ -130,6 +133,14 @@ class Controller:
             chance=self.chance,
         )
 
+    async def _watch_lanes(self, stop: Stop) -> None:
+        await keep_running(
+            "lane watch",
+            partial(self.lane_watch.run, stop),
+            telemetry=self.seen.telemetry,
+            chance=self.chance,
+        )
+
     def snapshot(self) -> ControllerSnapshot:
         """What the metrics show; from memory alone."""
         held = (
@@ -139,12 +150,13 @@ class Controller:
         )
         duties = {duty.duty: duty.is_held for duty, sweep in held if sweep is not None}
         if self.sweep is None:
-            return ControllerSnapshot(duties=duties)
+            return ControllerSnapshot(duties=duties, stranded=self.lane_watch.stranded)
         succeeded = self.sweep.last_success_at
         return ControllerSnapshot(
             duties=duties,
             sweep_succeeded_at_s=None if succeeded is None else succeeded.timestamp(),
             blind={name: name in self.sweep.blind_providers for name in self.inspected},
+            stranded=self.lane_watch.stranded,
         )
 
     def health(self) -> Health:
@@ -213,6 +225,7 @@ def make_controller(
         census_duty=duty_of(CENSUS_DUTY),
         orphans=make_orphan_sweep(role, outside, providers) if finds_orphans else None,
         orphan_duty=duty_of(ORPHAN_DUTY),
+        lane_watch=LaneWatch(lanes=ports.lanes, telemetry=seen.telemetry, limits=role.limits),
         inspected=tuple(providers),
     )
     seen.figures = lambda: census.figures
