@@ -70,8 +70,11 @@ class LaneService:
             self.claims.settings = attrs.evolve(self.claims.settings, org_limit=org_limit)
             self.wake()
 
-    async def serve(self, stop: Stop) -> None:
-        """Claim until stopped, then let the runs in hand drain; those that take longer are cut."""
+    async def serve(self, stop: Stop, *, beside: trio.CancelScope | None = None) -> None:
+        """Claim until stopped, then let the runs in hand drain; those that take longer are cut.
+
+        What goes on `beside` has the same limit.
+        """
         async with trio.open_nursery() as runs:
 
             def start(prepared: Prepared, claimed_at: float) -> None:
@@ -80,6 +83,8 @@ class LaneService:
             await self.claims.run(stop, start)
             drain_s = self.context.limits.drain.total_seconds()
             runs.cancel_scope.deadline = trio.current_time() + drain_s
+            if beside is not None:
+                beside.deadline = runs.cancel_scope.deadline
 
     async def _run_one(self, prepared: Prepared, claimed_at: float) -> None:
         try:

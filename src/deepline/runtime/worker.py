@@ -194,7 +194,7 @@ class Worker:
         async with trio.open_nursery() as outer:
             outer.start_soon(self._kept, "lease keeper", self.keeper.run)
             async with trio.open_nursery() as controllers:
-                self._start_controllers(controllers, stop)
+                self._start_controllers(controllers)
                 if self._recovery is not None:
                     await self._recovery.recover_first()
                 task_status.started()
@@ -204,12 +204,15 @@ class Worker:
         self.ports.telemetry.info(CHANNEL, "worker_stopped", workerName=self.settings.name)
 
     async def _claim_and_drain(self, stop: Stop) -> None:
-        async with trio.open_nursery() as lanes:
+        """Claim, with what else obeys the stop beside it; all have the one drain limit (C04)."""
+        async with trio.open_nursery() as beside:
             if self._lanes is not None:
-                lanes.start_soon(self._kept, "lanes", partial(self._lanes.run, stop))
-            await self.own.serve(stop)
+                beside.start_soon(self._kept, "lanes", partial(self._lanes.run, stop))
+            if self._recovery is not None:
+                beside.start_soon(self._recovery.run_duties, stop)
+            await self.own.serve(stop, beside=beside.cancel_scope)
 
-    def _start_controllers(self, nursery: trio.Nursery, stop: Stop) -> None:
+    def _start_controllers(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._kept, "listener", self._listen)
         if self._lanes is not None:
             nursery.start_soon(self._kept, "lane presence", self._lanes.presence.run)
@@ -226,8 +229,6 @@ class Worker:
                     limits=self.settings.limits,
                 )
                 nursery.start_soon(self._kept, "outbox projector", projector.run)
-        if self._recovery is not None:
-            nursery.start_soon(self._recovery.run_duties, stop)
 
     async def _kept(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         await keep_running(name, run, telemetry=self.ports.telemetry, chance=self.chance)
