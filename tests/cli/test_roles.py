@@ -13,6 +13,7 @@ import trio
 
 from deepline import ApiAddress, ApiClient, SubmitRequest
 from deepline.adapters.memory.telemetry import MemoryTelemetry
+from deepline.adapters.postgres.attempts import PostgresAttempts
 from deepline.adapters.postgres.migrate import SchemaBehind, SchemaNewer
 from deepline.cli import providers
 from deepline.cli.api_keys import create_key
@@ -32,6 +33,7 @@ from deepline.cli.settings.worker import read_worker
 from deepline.core.limits import Limits
 from deepline.core.model.identity import OrgId
 from deepline.ports.errors import Unavailable
+from deepline.runtime.controller_role import Controllers
 from deepline.runtime.stop import Stop
 from tests.cli.deployments import (
     INTERNAL_TOKEN,
@@ -163,6 +165,65 @@ def test_a_worker_whose_runners_need_the_gateway_does_not_start_without_it(
 
     with pytest.raises(Unavailable, match=r"the receipt gateway at 127\.0\.0\.1 is not healthy"):
         host(refusal)
+
+
+async def test_a_worker_starts_in_order(
+    migrated_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Schema, lane, receipt gateway, results that were left behind, and only then claims (C03)."""
+    order: list[str] = []
+
+    def noted(owner: object, name: str, answer: object = None) -> None:
+        """Take note of the first call, and make it unless an answer is given."""
+        made = getattr(owner, name)
+
+        async def call(*arguments: object, **named: object) -> object:
+            if name not in order:
+                order.append(name)
+            return answer if answer is not None else await made(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, call)
+
+    noted(worker_role, "check_schema")
+    noted(worker_role, "ready_lane")
+    noted(worker_role, "check_receipt_gateway", answer="healthy")
+    noted(Controllers, "recover_first")
+    noted(PostgresAttempts, "claim")
+    monkeypatch.setattr(worker_role, "check_providers", lambda _: None)
+    values = variables(migrated_database, tmp_path) | {
+        "DEEPLINE_PLAY_RUNNER_BACKEND": "daytona",
+        "DAYTONA_API_KEY": "x",
+    }
+
+    async with serving(partial(serve_worker, read_worker(values))):
+        with trio.fail_after(LIMIT_S):
+            while "claim" not in order:
+                await trio.sleep(0.01)
+
+    assert order == [
+        "check_schema",
+        "ready_lane",
+        "check_receipt_gateway",
+        "recover_first",
+        "claim",
+    ]
+
+
+async def test_a_worker_that_is_to_leave_ends_by_itself(
+    migrated_database: str, tmp_path: Path
+) -> None:
+    """Its lane holds nothing, so nobody needs to stop it; it is gone from the registry (C57)."""
+    values = variables(migrated_database, tmp_path) | {
+        "DEEPLINE_RELEASE_ID": "old",
+        "DEEPLINE_DRAIN_EXIT": "yes",
+        "DEEPLINE_DRAIN_POLL_SECONDS": "1",
+    }
+
+    with trio.fail_after(LIMIT_S):
+        await serve_worker(read_worker(values), Stop())
+
+    assert execute(migrated_database, "select release_id from deepline.lanes") == [("old",)]
+    assert execute(migrated_database, "select worker from deepline.workers") == []
 
 
 async def test_two_gateways_cannot_have_one_port(migrated_database: str, tmp_path: Path) -> None:

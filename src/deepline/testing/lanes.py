@@ -5,7 +5,7 @@ from datetime import timedelta
 from deepline.core.model.identity import Lane, ReleaseId
 from deepline.core.model.lane import LaneState
 from deepline.ports.lanes import LaneBeat, ServedLane
-from deepline.testing.scene import LANE, RELEASE, Scene
+from deepline.testing.scene import BACKOFF, LANE, LEASE, RELEASE, Scene
 from deepline.testing.stores import Stores
 
 NEXT_RELEASE = ReleaseId("release-2")
@@ -62,6 +62,22 @@ class LanesContract:
 
         (state,) = await stores.lanes.all()
         assert state.last_claim_at is not None
+
+    async def test_a_claim_may_admit_nothing(self, stores: Stores) -> None:
+        """With a limit of 0 it takes what had begun, and the lane has nothing else due (C56)."""
+        scene = await Scene.on(stores)
+        await scene.started("run-begun")
+        await scene.submit("run-queued")
+        await stores.advance(LEASE + BACKOFF)
+
+        assert await scene.claim(org_limit=0) == []
+        await stores.advance(BACKOFF)
+        begun = await scene.claim(org_limit=0)
+
+        assert [work.claim.run_id for work in begun] == ["run-begun"]
+        due = await stores.engine.next_due(LANE)
+        assert due is not None
+        assert due > timedelta(0)
 
     async def test_workers_say_what_they_serve(self, stores: Stores) -> None:
         """A beat names just the lanes that the worker serves now; the newest beats come first."""

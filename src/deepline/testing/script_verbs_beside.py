@@ -237,7 +237,10 @@ async def _evidence(stage: Stage) -> object:
 
 
 async def _lanes(stage: Stage) -> object:
-    return [state.open_tasks for state in await stage.stores.lanes.all()]
+    return [
+        (state.open_tasks, state.queued, state.running, state.parked)
+        for state in await stage.stores.lanes.all()
+    ]
 
 
 VERBS_BESIDE: dict[str, Verb] = {

@@ -14,6 +14,9 @@ from deepline.ports.admission import Submission, SubmitReceipt
 from deepline.ports.errors import NotFound
 from deepline.ports.wire import check_launch, launch_to_json
 
+SUBMIT_TRIES = 3
+"""How often a submit is made whose lane is pruned at that moment."""
+
 
 class PostgresAdmission:
     """Implements `Admission`."""
@@ -21,13 +24,15 @@ class PostgresAdmission:
     def __init__(self, steps: Steps, limits: Limits) -> None:
         self._steps = steps
         self._limits = limits
-        self._ready: dict[Lane, str | None] = {}
+        self._ready: set[Lane] = set()
+        self._releases: dict[Lane, str | None] = {}
 
     async def ensure_lane(self, lane: Lane, release_id: str | None) -> None:
         """Make the lane's queue ready; asks the database once a process."""
         if lane not in self._ready:
             await self._steps.call("ensure_lane", lane, release_id)
-            self._ready[lane] = release_id
+            self._ready.add(lane)
+            self._releases[lane] = release_id
 
     async def submit(
         self, submissions: Sequence[Submission], *, project_created: bool = False
@@ -42,17 +47,20 @@ class PostgresAdmission:
             return []
         for submission in submissions:
             check_launch(submission.launch)
-        try:
-            return await self._submit(submissions, project_created)
-        except NotFound:
-            if not await self._make_again({one.lane for one in submissions}):
-                raise
+        for _ in range(SUBMIT_TRIES - 1):
+            try:
+                return await self._submit(submissions, project_created)
+            except NotFound:
+                if not await self._make_again({one.lane for one in submissions}):
+                    raise
         return await self._submit(submissions, project_created)
 
     async def _make_again(self, lanes: Collection[Lane]) -> bool:
-        known = {lane: self._ready.pop(lane) for lane in lanes if lane in self._ready}
-        for lane, release_id in known.items():
-            await self.ensure_lane(lane, release_id)
+        """Make lanes again that this process made ready once; False for others."""
+        known = [lane for lane in lanes if lane in self._releases]
+        self._ready.difference_update(known)
+        for lane in known:
+            await self.ensure_lane(lane, self._releases[lane])
         return bool(known)
 
     async def _submit(

@@ -10,6 +10,28 @@ alter table {schema}.workers
     add column leaving boolean not null default false;
 create index workers_by_name on {schema}.workers (worker);
 
+-- Looks again once it has the lock: making a queue that is there already locks tables that submits
+-- are writing to, in another order than theirs.
+create or replace function {schema}.ensure_lane(p_lane text, p_release_id text) returns void
+language plpgsql as $$
+begin
+    if exists (select from {schema}.lanes l where l.lane = p_lane) then
+        return;
+    end if;
+    perform pg_advisory_xact_lock(hashtextextended('deepline.ensure_lane', 0));
+    if exists (select from {schema}.lanes l where l.lane = p_lane) then
+        return;
+    end if;
+    perform absurd.create_queue(p_lane);
+    -- Without it each claim sorts the whole backlog of the queue.
+    execute format(
+        'create index if not exists %I on absurd.%I (available_at, run_id)
+          where state in (''pending'', ''sleeping'')',
+        'r_' || p_lane || '_due', 'r_' || p_lane);
+    insert into {schema}.lanes (lane, release_id) values (p_lane, p_release_id)
+    on conflict (lane) do nothing;
+end $$;
+
 -- The engine keeps one open run a task.
 create function {schema}.open_tasks(p_lane text) returns bigint language plpgsql stable as $$
 declare
