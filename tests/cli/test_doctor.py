@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from deepline.cli import providers
+from deepline import ApiAddress, ApiClient, SubmitRequest
 from deepline.cli.doctor.database import _version
 from deepline.cli.doctor.examination import examine
 from deepline.cli.doctor.findings import Finding, State, bounded
@@ -17,7 +18,7 @@ from deepline.cli.home import Home, replace
 from deepline.gateway import generate_signing_key
 from tests.cli.commands import deepline as command
 from tests.cli.deployments import free_port, serving_gateway, variables
-from tests.cli.test_roles import NEWER, api_key, execute
+from tests.cli.test_roles import NEWER, api_key, empty_zip, execute
 
 pytestmark = pytest.mark.postgres
 
@@ -57,6 +58,7 @@ async def test_a_whole_deployment_is_well(migrated_database: str, tmp_path: Path
             "database",
             "clock",
             "schema",
+            "lanes",
             "internal token",
             "API key",
             "signing key",
@@ -65,6 +67,22 @@ async def test_a_whole_deployment_is_well(migrated_database: str, tmp_path: Path
         ),
         State.OK,
     )
+
+
+async def test_runs_that_nobody_serves_are_found(migrated_database: str, tmp_path: Path) -> None:
+    """The check names the release, and the command that lets others take them (F53)."""
+    values = variables(migrated_database, tmp_path)
+    async with serving_gateway(values | {"DEEPLINE_RELEASE_ID": "april"}) as url:
+        address = ApiAddress(url, await api_key(migrated_database))
+        async with ApiClient(address) as client:
+            bundle_hash = await client.put_bundle(empty_zip())
+            await client.submit(SubmitRequest(play_name="p", bundle_hash=bundle_hash))
+        found = await examine(values)
+
+    [lanes] = [finding for finding in found if finding.check == "lanes"]
+    assert lanes.state is State.ADVICE
+    assert lanes.says.startswith("1 runs of april wait")
+    assert "deepline lanes adopt april" in (lanes.remedy or "")
 
 
 @pytest.mark.parametrize(

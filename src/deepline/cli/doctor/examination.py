@@ -6,6 +6,7 @@ from pathlib import Path
 from deepline.cli.doctor.database import CONFIGURED, EMBEDDED, database_findings
 from deepline.cli.doctor.findings import Finding, State, broken, skipped
 from deepline.cli.doctor.gateway import GatewayFacts, gateway_findings
+from deepline.cli.doctor.lanes import lane_findings
 from deepline.cli.doctor.machine import home_findings, provider_findings, role_findings
 from deepline.cli.doctor.records import record_findings
 from deepline.cli.embedded import DSN_VARIABLE, with_local_defaults
@@ -13,7 +14,7 @@ from deepline.cli.failures import CommandFailed
 from deepline.cli.found_store import found_store
 from deepline.cli.home import Home
 from deepline.cli.settings.gateway import split_keys
-from deepline.cli.settings.parts import read_home
+from deepline.cli.settings.parts import read_home, read_limits
 from deepline.cli.settings.reading import Reader, SettingsRefused
 
 
@@ -37,7 +38,10 @@ async def _store(values: Mapping[str, str], remedy: str, *, audit: bool) -> Sequ
     except (SettingsRefused, CommandFailed) as error:
         return [broken("database", str(error), remedy)]
     found = [*await database_findings(settings, remedy)]
-    if audit and not any(finding.state is State.BROKEN for finding in found):
+    usable = not any(finding.state is State.BROKEN for finding in found)
+    if usable:
+        found += await lane_findings(settings, read_limits(Reader(values)))
+    if audit and usable:
         found += await record_findings(settings)
     elif audit:
         found.append(skipped("records", "the database cannot be worked on"))
