@@ -47,13 +47,22 @@ class PostgresAdmission:
             return []
         for submission in submissions:
             check_launch(submission.launch)
+        lanes = {one.lane for one in submissions}
         for _ in range(SUBMIT_TRIES - 1):
             try:
                 return await self._submit(submissions, project_created)
             except NotFound:
-                if not await self._make_again({one.lane for one in submissions}):
+                if lanes.isdisjoint(self._releases):
                     raise
+            await self._make_again(lanes)
         return await self._submit(submissions, project_created)
+
+    async def _make_again(self, lanes: Collection[Lane]) -> None:
+        """Make those of these lanes again that this process made ready once."""
+        known = [lane for lane in lanes if lane in self._releases]
+        self._ready.difference_update(known)
+        for lane in known:
+            await self.ensure_lane(lane, self._releases[lane])
 
     async def _make_again(self, lanes: Collection[Lane]) -> bool:
         """Make lanes again that this process made ready once; False for others."""
@@ -61,7 +70,6 @@ class PostgresAdmission:
         self._ready.difference_update(known)
         for lane in known:
             await self.ensure_lane(lane, self._releases[lane])
-        return bool(known)
 
     async def _submit(
         self,
