@@ -64,13 +64,6 @@ class PostgresAdmission:
         for lane in known:
             await self.ensure_lane(lane, self._releases[lane])
 
-    async def _make_again(self, lanes: Collection[Lane]) -> bool:
-        """Make lanes again that this process made ready once; False for others."""
-        known = [lane for lane in lanes if lane in self._releases]
-        self._ready.difference_update(known)
-        for lane in known:
-            await self.ensure_lane(lane, self._releases[lane])
-
     async def _submit(
         self,
         submissions: Sequence[Submission],

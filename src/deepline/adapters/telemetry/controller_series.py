@@ -21,8 +21,8 @@ class ControllerSnapshot:
     """What one controller knows at one moment.
 
     `sweep_succeeded_at_s` is Unix time, `None` before the first pass that ended by itself.
-    `blind` says of each provider whether the last such pass got no answer from it, `stranded` of each
-    release how many of its runs nobody serves.
+    `blind` says of each provider whether the last such pass got no answer from it. `stranded` says
+    of each release how many of its runs nobody serves.
     """
 
     duties: Mapping[str, bool]
