@@ -97,7 +97,6 @@ def make_worker(
         limits=role.limits,
         settings=_sandbox_settings(role),
     )
-    lane, release_id = lane_of(role)
     worker = Worker(
         ports=WorkerPorts(
             attempts=ports.attempts,
@@ -121,19 +120,7 @@ def make_worker(
             lanes=ports.lanes,
             providers=providers,
         ),
-        settings=WorkerSettings(
-            name=name,
-            lane=Lane(lane),
-            release_id=release_id,
-            backend=role.backend,
-            policies=role.policies,
-            slots=role.slots,
-            org_limit=role.org_limit,
-            limits=role.limits,
-            production=role.process.production,
-            adoption=role.adoption,
-            drain_exit=role.drain_exit,
-        ),
+        settings=worker_settings(role, name),
         chance=chance,
     )
     seen.snapshot = lambda: snapshot_of(
@@ -150,6 +137,24 @@ def _sandbox_settings(role: WorkerRole) -> SandboxSettings:
         org_limit=role.sandbox_org_limit,
         policies=role.policies,
         production=role.process.production,
+    )
+
+
+def worker_settings(role: WorkerRole, name: str) -> WorkerSettings:
+    """What the worker is and does, as the role's settings say."""
+    lane, release_id = lane_of(role)
+    return WorkerSettings(
+        name=name,
+        lane=Lane(lane),
+        release_id=release_id,
+        backend=role.backend,
+        policies=role.policies,
+        slots=role.slots,
+        org_limit=role.org_limit,
+        limits=role.limits,
+        production=role.process.production,
+        adoption=role.adoption,
+        drain_exit=role.drain_exit,
     )
 
 

@@ -5,11 +5,13 @@ from collections.abc import Collection, Mapping, Sequence
 from deepline.core.event_catalogue.duty_events import CLEANING, DELIVERY, RECOVERY, SWEEP
 from deepline.core.event_catalogue.event import Event, title
 from deepline.core.event_catalogue.gateway_events import REQUESTS
+from deepline.core.event_catalogue.lane_events import LANES
 from deepline.core.event_catalogue.worker_events import ATTEMPTS, ENDS, PROCESSES
 from deepline.core.model.log_event import Level
 
 EVENTS: Sequence[Event] = (
     *PROCESSES,
+    *LANES,
     *ATTEMPTS,
     *ENDS,
     *DELIVERY,
