@@ -11,6 +11,7 @@ from deepline.adapters.postgres.migrate import schema_state
 from deepline.adapters.postgres.pool import ConnectionPool, PoolCounts
 from deepline.adapters.postgres.settings import ConnectionSettings, PoolSettings
 from deepline.adapters.postgres.store import PostgresStore, open_store
+from deepline.cli.fault_point import arm
 from deepline.cli.settings.parts import StoreSettings
 from deepline.core.limits import Limits
 from deepline.ports.errors import Unavailable
@@ -82,4 +83,7 @@ async def opened_store(
             count=telemetry.count,
         ) as ports,
     ):
+        if settings.fault_point is not None:
+            telemetry.warn(CHANNEL, "test_fault_armed", call=str(settings.fault_point))
+            arm(ports, settings.fault_point)
         yield OpenedStore(ports=ports, counts=pool.counts, probe=probe)

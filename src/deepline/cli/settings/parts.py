@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 
 from deepline.adapters.telemetry import LogFormat, LogLevel
+from deepline.cli.fault_point import FaultPoint, read_fault_point
 from deepline.cli.settings.reading import Reader
 from deepline.core.limits import Limits
 
@@ -24,13 +25,17 @@ def masked(_: object) -> str:
 
 @attrs.frozen(kw_only=True)
 class StoreSettings:
-    """How to reach the store of record. `listen_dsn` leads past a pooler, for notifications."""
+    """How to reach the store of record. `listen_dsn` leads past a pooler, for notifications.
+
+    `fault_point` is where a test lets the role die.
+    """
 
     dsn: str = attrs.field(repr=masked)
     listen_dsn: str | None = attrs.field(default=None, repr=masked)
     through_pooler: bool = False
     connections: int = 10
     schema: str = SCHEMA
+    fault_point: FaultPoint | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -55,6 +60,7 @@ def read_store(reader: Reader, dsn: str | None = None) -> StoreSettings:
         through_pooler=reader.switch("DEEPLINE_POSTGRES_POOLER"),
         connections=reader.whole("DEEPLINE_POSTGRES_CONNECTIONS", 10, least=2, most=1_000),
         schema=reader.text("DEEPLINE_SCHEMA") or SCHEMA,
+        fault_point=read_fault_point(reader, production=is_production(reader)),
     )
 
 

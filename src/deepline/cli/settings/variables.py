@@ -71,6 +71,7 @@ VARIABLES: Sequence[Variable] = (
     _optional("DEEPLINE_SANDBOX_LIMIT", "none"),
     _optional("DEEPLINE_SANDBOX_ORG_LIMIT", "none"),
     _optional("DEEPLINE_ALLOW_TEST_FAULTS", "no"),
+    _optional("DEEPLINE_TEST_FAULT", "none"),
     _optional("DEEPLINE_METRICS_HOST", "127.0.0.1"),
     _optional("DEEPLINE_METRICS_PORT", "none"),
     _optional("DEEPLINE_TRACES_EXPORTER", "none"),
