@@ -47,7 +47,8 @@ class Outbox(Protocol):
         """Mark facts up to `through_seq` as applied; releases the lease. False if it was lost.
 
         A created fact so marked acknowledges the run's creation and makes its engine run due in
-        the same commit (C26.7, C13).
+        the same commit (C26.7, C13). A terminal fact so marked lets go of the receipts that the
+        run still leases (C28).
         """
         ...
 

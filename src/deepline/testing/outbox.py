@@ -156,6 +156,22 @@ class OutboxContract:
         (prepared,) = await scene.claim()
         expect(prepared, Fresh)
 
+    async def test_the_terminal_fact_lets_go_of_receipts(self, stores: Stores) -> None:
+        """Once a run's end is in the ledger it holds no receipt, though nobody let go (C28)."""
+        scene = await Scene.on(stores)
+        held = await scene.started()
+        for receipt in ("charge", "refund"):
+            await stores.receipts.lease(held.key, receipt, "one")
+        await stores.receipts.complete(held.key, "refund", "one", 1)
+        await scene.commit(held)
+
+        lease = await self._lease(scene)
+        assert await stores.outbox.delivered(lease, through_seq=lease.facts[-1].seq)
+
+        assert await stores.receipts.release(held.ref, reason="failed_terminal") == 0
+        done = await stores.receipts.complete(held.key, "charge", "one", "charged")
+        assert done.output == "charged"
+
     async def _ended(self, scene: Scene) -> None:
         """Bring a run to its end: facts 2 and 3 are settled progress, fact 4 is the terminal."""
         held = await scene.started()

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from deepline.adapters.memory.rows import OutboxLeaseRow, OutboxRow
 from deepline.adapters.memory.world import Port
 from deepline.core.model.identity import RunId
-from deepline.core.model.ledger import CREATED
+from deepline.core.model.ledger import CREATED, TERMINAL_KINDS
 from deepline.ports.outbox import OutboxLease
 
 
@@ -96,6 +96,8 @@ class MemoryOutbox(Port):
                     row.delivered_at = now
                     if row.fact.kind == CREATED:
                         self._acknowledge_created(lease.run_id, now)
+                    elif row.fact.kind in TERMINAL_KINDS:
+                        self._let_go(lease.run_id)
             self._forget_if_done(lease.run_id)
             return True
 
@@ -106,6 +108,11 @@ class MemoryOutbox(Port):
         if run is not None and run.created_projected_at is None:
             run.created_projected_at = now
             self.world.wake_run(run)
+
+    def _let_go(self, run_id: RunId) -> None:
+        for receipt in self.world.receipts.get(run_id, {}).values():
+            if receipt.state == "leased":
+                receipt.state = "released"
 
     def _forget_if_done(self, run_id: RunId) -> None:
         if not self._open(run_id):
