@@ -25,7 +25,8 @@ demo: venv-runtime ## set everything up and run the example play, its worker kil
 	@$(runtime) demo $(ARGS)
 
 test: lint ## all checks and the whole suite, as CI runs them
-	@scripts/run-suite $(ARGS)
+	@DEEPLINE_FAULTS_SEED="$${DEEPLINE_FAULTS_SEED:-$$(git rev-parse HEAD 2>/dev/null || echo 1)}" \
+	    scripts/run-suite $(ARGS)
 
 quick: venv ## the checks and tests that take less than a minute together
 	@$(py) -m ruff check --quiet .

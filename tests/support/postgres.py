@@ -18,6 +18,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -68,6 +69,7 @@ class DatabaseServer:
         self._admin = psycopg.connect(server.dsn(), autocommit=True)
         self._numbers = count(1)
         self._templates: dict[Template, str] = {}
+        self._preparing = threading.Lock()
 
     def close(self) -> None:
         self._admin.close()
@@ -79,7 +81,9 @@ class DatabaseServer:
     def database(self, template: Template | None = None) -> Iterator[str]:
         """A database for the length of a block, empty or copied from a template. Yields its DSN."""
         name = f"test_{next(self._numbers)}"
-        self._create(name, self._prepared(template) if template else "template0")
+        with self._preparing:
+            prepared = self._prepared(template) if template else "template0"
+        self._create(name, prepared)
         try:
             yield self.dsn(name)
         finally:

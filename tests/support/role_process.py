@@ -1,21 +1,59 @@
 """One role of a deployment as a process of the operating system, with its output kept in files."""
 
+import http.client
 import os
 import random
 import signal
 import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from tests.cli.commands import command, environment
 
 READY_S = 60.0
 END_S = 40.0
 _ASK_S = 5.0
+
+
+class Process(Protocol):
+    """What is needed of a process, however it was started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float) -> int: ...
+
+    def send_signal(self, number: signal.Signals) -> None: ...
+
+
+class Spawn(Protocol):
+    """Starts `deepline` with these arguments, this environment and these files for its output."""
+
+    def __call__(
+        self, arguments: Sequence[str], variables: Mapping[str, str], out: Path, err: Path
+    ) -> Process: ...
+
+
+def spawn_process(
+    arguments: Sequence[str], variables: Mapping[str, str], out: Path, err: Path
+) -> Process:
+    """Start it as a user does."""
+    with out.open("wb") as said, err.open("wb") as wrong:
+        return subprocess.Popen(
+            command(*arguments),
+            env=environment(variables),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=wrong,
+            cwd="/",
+            start_new_session=True,  # a Ctrl-C is for the tests
+        )
 
 
 class RoleProcess:
@@ -29,21 +67,15 @@ class RoleProcess:
         variables: Mapping[str, str],
         logs: Path,
         health: str | None,
+        spawn: Spawn = spawn_process,
     ) -> None:
         self.name = name
         self.variables = dict(variables)
         self.health = health
         self.outputs = [logs / f"{name}.out", logs / f"{name}.err"]
-        with self.outputs[0].open("wb") as out, self.outputs[1].open("wb") as err:
-            self._process = subprocess.Popen(
-                command(*arguments),
-                env=environment({"PYTHONUNBUFFERED": "1", **variables}),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                cwd="/",
-                start_new_session=True,  # a Ctrl-C is for the tests
-            )
+        self._process = spawn(
+            arguments, {"PYTHONUNBUFFERED": "1", **variables}, self.outputs[0], self.outputs[1]
+        )
 
     @property
     def pid(self) -> int:
@@ -98,6 +130,10 @@ class RoleProcess:
             assert time.monotonic() < deadline, f"{self.name} is not ready: {self.said()[-2000:]}"
             time.sleep(0.05)
 
+    def ready(self) -> bool:
+        """Whether it runs and says that it can work."""
+        return self.running and self.health is not None and answers(f"{self.health}/readyz")
+
     def metrics(self) -> str:
         """What it exposes."""
         assert self.health is not None
@@ -124,7 +160,7 @@ def answers(url: str) -> bool:
     """Whether an address answers with success."""
     try:
         read(url)
-    except (OSError, urllib.error.URLError):
+    except (OSError, http.client.HTTPException):
         return False
     return True
 

@@ -1,0 +1,110 @@
+"""Role processes whose sandboxes are light, forked from one that has imported everything.
+
+    python -m tests.support.light.roles
+
+reads commands as lines of JSON and answers each with one:
+
+    {"start": ["worker"], "environment": {...}, "out": PATH, "err": PATH}   -> {"pid": 7}
+    {"poll": 7}                                                            -> {"status": null}
+
+A started process is what `deepline worker` is, except for its provider of sandboxes, which is
+found through `LIGHT_HOST_PORT`. It takes a twentieth of the time to start. What still runs when the
+input ends is killed.
+"""
+
+import importlib
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+PORT = "LIGHT_HOST_PORT"
+LINGERS = "LIGHT_SANDBOXES_LINGER"
+LOADED = (
+    "deepline.cli.app",
+    "deepline.cli.commands.controller",
+    "deepline.cli.commands.gateway",
+    "deepline.cli.commands.worker",
+    "tests.support.light.provider",
+)
+
+
+def be(arguments: list[str]) -> int:
+    """Be the role, in this process."""
+    from deepline.cli import main, providers  # noqa: PLC0415 - loaded before the fork
+    from tests.support.light.provider import LightProvider  # noqa: PLC0415 - the same
+
+    port = os.environ.get(PORT)
+    if port is not None:
+        light = LightProvider(int(port), lingers=LINGERS in os.environ)
+        vars(providers)["LocalProvider"] = lambda **_: light
+    sys.argv = ["deepline", *arguments]
+    return main()
+
+
+def begin(command: dict[str, object]) -> int:
+    """Fork a process that is the role; returns its id."""
+    pid = os.fork()
+    if pid == 0:
+        _live(command)
+    return pid
+
+
+def _live(command: dict[str, object]) -> NoReturn:
+    code = 70
+    try:
+        os.setsid()
+        environment, arguments = command["environment"], command["start"]
+        assert isinstance(environment, dict)
+        assert isinstance(arguments, list)
+        os.environ.clear()
+        os.environ.update(environment)
+        os.chdir("/")
+        for number, path in ((0, os.devnull), (1, command["out"]), (2, command["err"])):
+            flags = os.O_RDWR | os.O_CREAT
+            opened = os.open(str(path), flags, 0o600)
+            os.dup2(opened, number)
+            os.close(opened)
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - for its whole life
+        sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+        sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+        code = be(arguments)
+    except Exception:  # noqa: BLE001 - the last frame of a process says what it knows
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def ended(pid: int) -> int | None:
+    """How a process ended, as `subprocess` says it; `None` while it runs."""
+    found, status = os.waitpid(pid, os.WNOHANG)
+    return None if found == 0 else os.waitstatus_to_exitcode(status)
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    for module in LOADED:
+        importlib.import_module(module)
+    begun: list[int] = []
+    for line in sys.stdin:
+        command = json.loads(line)
+        if "start" in command:
+            begun.append(begin(command))
+            answer: dict[str, int | None] = {"pid": begun[-1]}
+        else:
+            answer = {"status": ended(command["poll"])}
+            if answer["status"] is not None:
+                begun.remove(command["poll"])
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+    for pid in begun:
+        os.kill(pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()
