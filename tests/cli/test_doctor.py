@@ -209,7 +209,7 @@ async def test_an_audit_looks_into_the_records(migrated_database: str, tmp_path:
     found = [one for one in await examine(values, audit=True) if one.check == "records"]
 
     assert {one.state for one in found} == {State.BROKEN}
-    assert "launch_kept: run lost-" in found[0].says
+    assert "launch_kept (I24): run lost-" in found[0].says
     assert "deepline explain" in str(found[0].remedy)
     assert len(found) == 21
     assert found[-1].says.startswith("and ")

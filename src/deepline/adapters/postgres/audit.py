@@ -1,4 +1,4 @@
-"""Looks whether the database of record keeps its own rules, changing nothing (I01–I03, I20, I21).
+"""Looks whether the database of record keeps its own rules, changing nothing (I01–I31, I50, I51).
 
 For operators after something terrible, and for tests after they made it happen. Everything is read
 in one snapshot, so work that goes on meanwhile is no violation.
@@ -19,6 +19,7 @@ from deepline.adapters.postgres.migrate import DEFAULT_SCHEMA
 from deepline.adapters.postgres.opening import open_connection
 from deepline.adapters.postgres.settings import ConnectionSettings
 from deepline.core.model.ledger import TERMINAL_KINDS
+from deepline.core.model.sandbox import PROVES_GONE
 
 SHOWN_PER_RULE = 100
 _CLOSE_S = 5
@@ -26,15 +27,20 @@ _CLOSE_S = 5
 
 @attrs.frozen
 class Violation:
-    """One place where a rule is broken; `run_id` is `None` where no run is known."""
+    """One place where a rule is broken; `run_id` is `None` where no run is known.
+
+    `holds` are the invariants that are broken with it.
+    """
 
     rule: str
     run_id: str | None
     says: str
+    holds: Sequence[str] = ()
 
     def __str__(self) -> str:
         """As an operator reads it."""
-        return f"{self.rule}: run {self.run_id}: {self.says}"
+        broken = f" ({', '.join(self.holds)})" if self.holds else ""
+        return f"{self.rule}{broken}: run {self.run_id}: {self.says}"
 
 
 async def audit(
@@ -89,6 +95,7 @@ async def _violations(
     parts: dict[str, sql.Composable] = {
         "schema": sql.Identifier(schema),
         "terminal_kinds": sql.Literal(list(TERMINAL_KINDS)),
+        "proofs": sql.Literal(sorted(stage.value for stage in PROVES_GONE)),
     }
     if lane is not None:
         parts |= {
@@ -97,7 +104,9 @@ async def _violations(
             "engine_runs": sql.Identifier("absurd", f"r_{lane}"),
         }
     rows = await connection.execute(_filled(f"{rule.statement} limit {SHOWN_PER_RULE}", **parts))
-    return (Violation(rule.name, run_id, says) for run_id, says in await rows.fetchall())
+    return (
+        Violation(rule.name, run_id, says, rule.holds) for run_id, says in await rows.fetchall()
+    )
 
 
 def _filled(statement: str, **parts: sql.Composable) -> bytes:

@@ -29,8 +29,9 @@ async def record_findings(settings: StoreSettings) -> Sequence[Finding]:
 
 def _said(violations: Sequence[Violation]) -> Sequence[Finding]:
     if not violations:
-        held = sum(not rule.settled for rule in RULES)
-        return [ok(CHECK, f"all {held} rules hold")]
+        held = [rule for rule in RULES if not rule.settled]
+        names = sorted({name for rule in held for name in rule.holds})
+        return [ok(CHECK, f"all {len(held)} rules hold: {', '.join(names)}")]
     found = [broken(CHECK, str(violation), _REMEDY) for violation in violations[:SHOWN]]
     more = len(violations) - SHOWN
     return [*found, broken(CHECK, f"and {more} more", _REMEDY)] if more > 0 else found

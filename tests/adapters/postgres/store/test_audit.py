@@ -1,15 +1,32 @@
-"""The audit finds nothing in a sound database, and every damage that it is for (I01, I03, I20)."""
+"""The audit finds nothing in a sound database, and every damage that it is for (I01–I31)."""
+
+import json
 
 import pytest
 
 from deepline.adapters.postgres.audit import audit
-from deepline.adapters.postgres.audit_rules import RULES
+from deepline.adapters.postgres.audit_rules import RULES, UNSEEN
 from deepline.core.model.identity import RunId
 from deepline.core.model.ledger import SettledProgress
 from deepline.core.model.result import Completed
 from tests.support.store import FAILURE, WHY, StoreBench
 
 pytestmark = pytest.mark.postgres
+
+
+def _lost(beat: str | None, stage: str) -> str:
+    """What stores a verdict that was judged by this heartbeat and this look at the sandbox."""
+    evidence = {"lastHeartbeatAt": beat, "inspectionStage": stage}
+    terminal = {
+        "status": "failed",
+        "error": "RUNTIME_RUNNER_LOST: gone",
+        "stats": {"runnerLiveness": evidence},
+    }
+    return f"""
+        update deepline.attempts
+           set runner_terminal = '{json.dumps(terminal)}', runner_terminal_at = now()
+         where run_id = 'waiting'"""
+
 
 DAMAGES = {
     "launch_kept": "delete from deepline.launches where run_id = 'waiting'",
@@ -21,9 +38,45 @@ DAMAGES = {
         update deepline.attempts set status = 'running' where run_id = 'retried' and attempt = 1""",
     "attempt_agrees": "update deepline.runs set status = 'running' where run_id = 'waiting'",
     "play_started_once": """
-        update deepline.attempts set suspension = '{}' where run_id = 'retried' and attempt = 1""",
+        update deepline.attempts set suspension = '{"kind": "detached_runner"}'
+         where run_id = 'retried' and attempt = 1""",
+    "launch_agrees": """
+        update deepline.launches set launch = launch || '{"playName": "another"}'
+         where run_id = 'waiting'""",
+    "lane_of_its_launch": """
+        update deepline.launches set launch = launch || '{"absurdReleaseId": "another"}'
+         where run_id = 'waiting'""",
+    "no_scheduled_child": """
+        update deepline.launches
+           set launch = launch || '{"playCallGovernance": {"parentRunId": "completed"}}'
+         where run_id = 'waiting'""",
+    "cancelled_before_it_began": """
+        update deepline.outbox
+           set payload = payload || '{"reason": "SCHEDULER_ATTEMPT_PREPARATION_FAILED: x"}'
+         where event_id = 'run-terminal:cancelled'""",
+    "terminal_dated": """
+        update deepline.attempts set runner_terminal_at = now() where run_id = 'running'""",
+    "created_known_first": """
+        update deepline.runs set created_projected_at = null where run_id = 'running'""",
+    "outage_unbroken": """
+        update deepline.attempts
+           set retired_reason = 'token_outage', outage_started_at = now() - attempt * interval '1 s'
+         where run_id = 'retried'""",
+    "verdict_on_the_last_beat": _lost("2020-02-02T00:00:00.000000Z", "sandbox_not_found"),
+    "verdict_with_proof": _lost(None, "command_running"),
+    "silence_of_its_own": """
+        update deepline.attempts
+           set checkpoint = '{"state": {}, "detachedRunnerSilenceConfirmation": {
+                   "boundaryId": "another", "runnerAttempt": 1, "heartbeatIdentity": null}}'
+         where run_id = 'waiting'""",
+    "limit_kept": """
+        update deepline.attempts
+           set suspension = suspension || '{"ceilingMs": 1}', created_at = '2020-02-02'
+         where run_id = 'waiting';
+        update deepline.runs set created_projected_at = '2020-02-01' where run_id = 'waiting'""",
     "runner_believed": """
-        update deepline.attempts set runner_terminal = '{"status": "completed", "output": 2}'
+        update deepline.attempts
+           set runner_terminal = '{"status": "completed", "output": 2}', runner_terminal_at = now()
          where run_id = 'completed'""",
     "facts_without_gaps": """
         delete from deepline.outbox where run_id = 'failed' and kind = 'run.progress_settled'""",
@@ -39,6 +92,24 @@ DAMAGES = {
         update deepline.outbox set kind = 'run.failed' where event_id = 'run-terminal:completed'""",
     "facts_in_order": """
         update deepline.outbox set delivered_at = now() where event_id = 'run-terminal:failed'""",
+    "ledger_agrees": """
+        insert into deepline.run_events (run_id, cursor, event_id, kind, payload)
+        values ('completed', 9, 'another', 'run.failed', '{}')""",
+    "signals_taken_once": """
+        insert into deepline.signals (
+            run_id, signal_id, event_key, payload, claimed_boundary_id, claimed_at)
+        values ('waiting', 'one', 'go', '{}', 'here', now()),
+               ('waiting', 'two', 'go', '{}', 'here', now())""",
+    "receipts_kept": """
+        insert into deepline.receipts (run_id, receipt_key, org_id, attempt, state)
+        values ('running', 'card', 'org', 1, 'released')""",
+    "live_sandboxes_kept": """
+        insert into deepline.cleanup_jobs (
+            run_id, attempt, org_id, provider, operation_key, sandbox_id, done_at)
+        select run_id, attempt, 'org', 'local', 'operation', suspension ->> 'sandboxId', now()
+          from deepline.attempts where run_id = 'waiting'""",
+    "engine_attempts_spent": """
+        update absurd.r_runs set failure_reason = null where state = 'failed'""",
     "rows_in_their_sheet": """
         insert into deepline.sheets (run_id, table_namespace, total) values ('completed', 's', 2);
         insert into deepline.sheet_rows (run_id, table_namespace, row_index, attempt)
@@ -58,6 +129,7 @@ DAMAGES = {
 
 UNDONE = {
     "all_ended": "update deepline.runs set status = 'queued', terminal_at = null",
+    "one_deliverer": "insert into deepline.outbox_leases values ('run', 'me', now())",
     "facts_delivered": "update deepline.outbox set delivered_at = null where seq = 2",
     "receipts_released": """
         insert into deepline.receipts (run_id, receipt_key, org_id, attempt, state)
@@ -84,6 +156,12 @@ async def busy(bench: StoreBench) -> None:
     await bench.started("cancelled")
     await bench.store.terminals.cancel(RunId("cancelled"), by="me", reason="enough", why=WHY)
     await bench.submit("queued")
+    # It slept when its worker was lost, and a run that goes on from another has what that one did.
+    await bench.rows("""
+        update deepline.attempts set suspension = '{"kind": "sleep"}'
+         where run_id = 'retried' and attempt = 1""")
+    await bench.rows("update deepline.runs set retry_of = 'failed' where run_id = 'queued'")
+    await bench.rows("insert into deepline.steps (run_id, step, attempt) values ('queued', 'x', 0)")
 
 
 async def settled(bench: StoreBench) -> None:
@@ -106,6 +184,15 @@ def test_every_rule_is_tried() -> None:
     """No rule is there that no test breaks."""
     assert {rule.name for rule in RULES if not rule.settled} == set(DAMAGES)
     assert {rule.name for rule in RULES if rule.settled} == set(UNDONE)
+
+
+def test_every_invariant_is_looked_for() -> None:
+    """Of those that runs and sandboxes keep, each is in a rule or cannot be seen any more."""
+    seen = {name for rule in RULES for name in rule.holds}
+    asked = {f"I{number:02}" for number in (*range(1, 32), 50, 51)}
+
+    assert seen | set(UNSEEN) == asked
+    assert not seen & set(UNSEEN)
 
 
 @pytest.mark.parametrize("rule", DAMAGES)
@@ -140,4 +227,4 @@ async def test_a_violation_names_its_run(bench: StoreBench) -> None:
 
     [violation] = await audit(bench.dsn)
 
-    assert str(violation) == "launch_kept: run queued: it has no launch row"
+    assert str(violation) == "launch_kept (I24): run queued: it has no launch row"
