@@ -16,7 +16,8 @@ ARGS ?=
 # Directories that hold Python; those not there yet are left out.
 python_dirs := $(wildcard src tests examples benchmarks)
 
-.PHONY: help demo test quick lint format types imports bench soak lock clean venv venv-runtime
+.PHONY: help demo test quick lint format types imports bench soak soak-fleet soak-tests lock clean
+.PHONY: venv venv-runtime
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-16s %s\n' "$$name" "$$text"; done
@@ -53,13 +54,16 @@ format: venv ## let ruff lay out the code and mend what it can
 bench: venv ## measure against the reference in the same run
 	@$(py) -m benchmarks $(ARGS)
 
-soak: venv ## the long tests, again and again for SOAK_MINUTES (30)
-	@end=$$((SECONDS + 60 * $${SOAK_MINUTES:-30})); round=0; \
-	while ((SECONDS < end)); do \
-	    round=$$((round + 1)); echo "soak: round $$round"; \
-	    DEEPLINE_CHAOS_SEED=$$RANDOM DEEPLINE_DAY_RUNS=2000 $(py) -m pytest --quiet -m 'slow or processes' \
-	        --hypothesis-seed=$$RANDOM $(ARGS); \
-	done
+soak: venv ## 5,000 runs while all that may die does, in ten minutes (SOAK_RUNS, SOAK_MINUTES)
+	@$(py) -m tests.soak --runs $${SOAK_RUNS:-5000} --minutes $${SOAK_MINUTES:-10} $(ARGS)
+
+soak-fleet: venv ## the same for seven roles, which are also stopped, behind PgBouncer if there is one
+	@$(py) -m tests.soak --fleet --runs $${SOAK_RUNS:-2000} --minutes $${SOAK_MINUTES:-10} $(ARGS)
+
+soak-tests: venv ## a death at every store call, and the long tests at other moments
+	@DEEPLINE_SOAK=1 $(py) -m pytest --quiet tests/faults
+	@DEEPLINE_CHAOS_SEED=$$RANDOM DEEPLINE_DAY_RUNS=2000 $(py) -m pytest --quiet -m 'slow or processes' \
+	    --hypothesis-seed=$$RANDOM $(ARGS)
 
 lock: ## resolve requirements/ again from pyproject.toml (needs uv)
 	@scripts/lock $(ARGS)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from deepline.adapters.http.api_client import ApiClient
 from deepline.core.model.identity import RunId
 from deepline.core.model.json_value import Json, JsonObject
-from tests.faults.deployment import ROLES, Deployment
 from tests.support.fleet import new_id
+from tests.support.light.deployment import ROLES, Deployment
 from tests.support.light.roles import LINGERS
 
 Ends = Mapping[RunId, str]

@@ -3,7 +3,7 @@
 The calls are read from the ports. Each case is a deployment over a database of its own whose roles
 were all told to die at the call, once; whatever died is started again, the runs go on to the end
 they must have, and the audit finds nothing. A part of the cases is in every test run, another one
-for each commit (`DEEPLINE_FAULTS_SEED`); `make soak` runs all.
+for each commit (`DEEPLINE_FAULTS_SEED`); `make soak-tests` runs all.
 """
 
 import os
@@ -16,8 +16,8 @@ import attrs
 import pytest
 
 from tests.faults.calls import NO_ANSWER, OFF_THE_PATHS, PATHS, USUAL, store_calls
-from tests.faults.deployment import WITH_KEY, Deployment
 from tests.faults.paths import PATHS as DRIVEN
+from tests.support.light.deployment import WITH_KEY, Deployment
 from tests.support.light.world import LightWorld, light_world
 from tests.support.postgres import DatabaseServer, open_directory
 

@@ -1,7 +1,7 @@
 """One deployment of real processes for all tests here, whole again before each of them.
 
 What happens at a random moment happens at the same one next time: `DEEPLINE_CHAOS_SEED` names
-other moments (`make soak` does), and a failing test shows its seed.
+other moments (`make soak-tests` does), and a failing test shows its seed.
 """
 
 import os

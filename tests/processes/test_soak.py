@@ -1,6 +1,6 @@
 """Many runs under a storm of crashes, and an audit of everything that is written down after it.
 
-The short form is part of every test run. `make soak` runs the long one, with new moments each time.
+The short form is part of every test run. `make soak-tests` runs the long one, with new moments each time.
 """
 
 import os
@@ -30,7 +30,7 @@ class Storm:
 SHORT = Storm(runs=40, batches=4, storm_s=12, pause_s=(0.3, 1.5), patience_s=60)
 LONG = Storm(runs=200, batches=20, storm_s=100, pause_s=(0.3, 3.0), patience_s=150)
 ONLY_LONG = pytest.mark.skipif(
-    "DEEPLINE_CHAOS_SEED" not in os.environ, reason="`make soak` runs it"
+    "DEEPLINE_CHAOS_SEED" not in os.environ, reason="`make soak-tests` runs it"
 )
 
 

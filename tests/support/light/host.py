@@ -8,6 +8,7 @@ inspects, and forgets a sandbox when it is deleted.
 """
 
 import base64
+import contextlib
 import itertools
 import json
 import socketserver
@@ -168,8 +169,11 @@ def main() -> None:
 
     class Listener(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            answered = json.dumps(host.answer(self.rfile.readline()))
-            self.wfile.write(answered.encode() + b"\n")
+            line = self.rfile.readline()
+            if not line.endswith(b"\n"):
+                return  # whoever asked has died
+            with contextlib.suppress(OSError):
+                self.wfile.write(json.dumps(host.answer(line)).encode() + b"\n")
 
     with Server(("127.0.0.1", 0), Listener) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()

@@ -80,30 +80,48 @@ def _live(command: dict[str, object]) -> NoReturn:
         os._exit(code)
 
 
-def ended(pid: int) -> int | None:
-    """How a process ended, as `subprocess` says it; `None` while it runs."""
-    found, status = os.waitpid(pid, os.WNOHANG)
-    return None if found == 0 else os.waitstatus_to_exitcode(status)
+class Children:
+    """The processes begun here, and how those that are over ended, as `subprocess` says it."""
+
+    def __init__(self) -> None:
+        self._running: set[int] = set()
+        self._codes: dict[int, int] = {}
+
+    def begin(self, command: dict[str, object]) -> int:
+        """Begin one more; returns its id."""
+        pid = begin(command)
+        self._running.add(pid)
+        return pid
+
+    def ended(self, pid: int) -> int | None:
+        """How one ended; `None` while it runs."""
+        if pid in self._running:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found != 0:
+                self._running.remove(pid)
+                self._codes[pid] = os.waitstatus_to_exitcode(status)
+        return self._codes.get(pid)
+
+    def kill(self) -> None:
+        """End all that run."""
+        for pid in self._running:
+            os.kill(pid, signal.SIGKILL)
 
 
 def main() -> None:
     """Answer until the input ends."""
     for module in LOADED:
         importlib.import_module(module)
-    begun: list[int] = []
+    children = Children()
     for line in sys.stdin:
         command = json.loads(line)
         if "start" in command:
-            begun.append(begin(command))
-            answer: dict[str, int | None] = {"pid": begun[-1]}
+            answer: dict[str, int | None] = {"pid": children.begin(command)}
         else:
-            answer = {"status": ended(command["poll"])}
-            if answer["status"] is not None:
-                begun.remove(command["poll"])
+            answer = {"status": children.ended(command["poll"])}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
-    for pid in begun:
-        os.kill(pid, signal.SIGKILL)
+    children.kill()
 
 
 if __name__ == "__main__":

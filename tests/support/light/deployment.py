@@ -1,4 +1,4 @@
-"""One gateway, one controller and one worker over a database of their own, kept alive.
+"""Gateways, controllers and workers over a database of their own, kept alive.
 
 Whatever dies is started again at once by a thread, as an operator's init system would, unless the
 test has put it away. Sandboxes are light.
@@ -68,14 +68,28 @@ _ports_lock = threading.Lock()
 
 
 class Deployment:
-    """The three roles; `fault` is told to each of them, and the first that comes to it dies."""
+    """Roles by name, `worker-2` being another worker; what dies is started again.
 
-    def __init__(self, dsn: str, directory: Path, world: LightWorld, fault: str | None) -> None:
+    `fault` is told to each of them, and the first that comes to it dies. `settings` are for all.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        directory: Path,
+        world: LightWorld,
+        fault: str | None = None,
+        *,
+        names: Sequence[str] = ROLES,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.dsn = dsn
         self.world = world
         self.mark = directory / "died"
         self.truth = Truth(dsn)
         self.roles: dict[str, RoleProcess] = {}
+        self.names = names
+        self._settings = settings or {}
         self._directory = directory
         self._fault = fault
         self._away: set[str] = set()
@@ -85,14 +99,19 @@ class Deployment:
         self._extra: dict[str, Mapping[str, str]] = {}
         self._unexpected: list[str] = []
         with _ports_lock:
-            self._ports = {name: free_port(_ports) for name in ROLES}
+            self._ports = {name: free_port(_ports) for name in names}
         self.url = f"http://127.0.0.1:{self._ports['gateway']}"
-        self.api = PublicApi(self.url, API_KEY)
+        self.apis = [
+            PublicApi(f"http://127.0.0.1:{self._ports[name]}", API_KEY)
+            for name in names
+            if name.startswith("gateway")
+        ]
+        self.api = self.apis[0]
         self._watch = threading.Thread(target=self._keep_alive, daemon=True)
 
     def begin(self, *names: str) -> None:
         """Start these roles, keep them alive, and wait until they have been ready or have died."""
-        self._away = set(ROLES) - set(names)
+        self._away = set(self.names) - set(names)
         self._watch.start()
         self.truth.wait_for(
             lambda: self.mark.exists() or all(self._ready(name) for name in names),
@@ -103,8 +122,13 @@ class Deployment:
         """Kill a role, and leave it dead."""
         with self._lock:
             self._away.add(name)
-            if name in self.roles:
-                self.roles[name].close()
+            self.kill(name)
+
+    def kill(self, name: str) -> None:
+        """End a role as a crash does, unless it is dead already."""
+        process = self.roles.get(name)
+        if process is not None:
+            process.close()
 
     def stop(self, name: str) -> None:
         """Ask a role to stop, and leave it so; one that died meanwhile has stopped too."""
@@ -143,9 +167,9 @@ class Deployment:
         """Wait for their ends."""
         self.truth.wait_ended(run_ids, within_s=END_S)
 
-    def assert_sound(self) -> None:
+    def assert_sound(self, *, within_s: float = QUIET_S) -> None:
         """Every duty gets done, and then nothing is wrong and nothing is left."""
-        deadline = time.monotonic() + QUIET_S
+        deadline = time.monotonic() + within_s
         while wrong := [*map(str, self.violations()), *self._left()]:
             assert time.monotonic() < deadline, "\n".join(wrong)
             time.sleep(0.2)
@@ -177,7 +201,7 @@ class Deployment:
     def _keep_alive(self) -> None:
         while not self._over.wait(_WATCH_S):
             with self._lock:
-                for name in ROLES:
+                for name in self.names:
                     if name in self._away:
                         continue
                     process = self.roles.get(name)
@@ -190,7 +214,7 @@ class Deployment:
         self._started += 1
         self.roles[name] = RoleProcess(
             f"{name}.{self._started}",
-            [name],
+            [name.partition("-")[0]],
             variables=self._variables(name),
             logs=self._directory,
             health=f"http://127.0.0.1:{self._ports[name]}",
@@ -206,7 +230,7 @@ class Deployment:
             "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL": self.url,
             "DEEPLINE_WORKER_NAME": name,
         }
-        if name == "gateway":
+        if name.startswith("gateway"):
             own |= {
                 "DEEPLINE_SIGNING_KEY": SIGNING_KEY,
                 "DEEPLINE_SECRETS_KEY": SECRETS_KEY,
@@ -216,7 +240,7 @@ class Deployment:
             own["DEEPLINE_METRICS_PORT"] = str(self._ports[name])
         if self._fault is not None:
             own["DEEPLINE_TEST_FAULT"] = f"{self._fault} {self.mark}"
-        return {**QUICK, **own, **self._extra.get(name, {})}
+        return {**QUICK, **own, **self._settings, **self._extra.get(name, {})}
 
 
 async def _audit(dsn: str) -> Sequence[Violation]:
