@@ -1,6 +1,7 @@
 """Many runs under a storm of crashes, and an audit of everything that is written down after it.
 
-The short form is part of every test run. `make soak-tests` runs the long one, with new moments each time.
+The short form is part of every test run. `make soak-tests` runs the long one, with new moments each
+time.
 """
 
 import os

@@ -326,3 +326,33 @@ async def test_a_create_that_never_happened_holds_no_place(
 
     states = [row.state for row in world.world.operations.values()]
     assert states == ["abandoned", "abandoned", "bound"]
+
+
+class HangsOnce(NoFaults):
+    """A provider whose first create never answers."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def before(self, operation: str) -> None:
+        """Wait for ever, the first time."""
+        if operation == "local.create":
+            self.asked += 1
+            if self.asked == 1:
+                await trio.sleep_forever()
+
+
+async def test_fault_F19_a_create_that_hangs(autojump_clock: trio.testing.MockClock) -> None:
+    """Provisioning has a deadline of its own: the run is put off, and begins with the next one."""
+    world, stop = SandboxWorld(), Stop()
+    world.provider.faults = HangsOnce()
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        await world.until_started()
+        assert trio.current_time() > world.limits.provisioning.total_seconds()
+        stop.request()
+
+    assert (await world.run("r1")).attempt == 2
+    assert [job.engine_attempt for job in world.world.attempts.values()] == [1, 1]

@@ -67,7 +67,7 @@ class Account:
 def go_through(plan: Plan) -> Account:
     """Go through one storm; raises `AssertionError` for what should not have been."""
     with open_directory() as directory:
-        with _server(directory) as (server, dsn), ExitStack() as stack:
+        with database_server(directory) as (server, dsn), ExitStack() as stack:
             world = stack.enter_context(light_world(directory))
             roles_dsn, settings = dsn, {"DEEPLINE_WORKER_SLOTS": str(plan.slots)}
             if plan.pgbouncer:
@@ -186,7 +186,8 @@ def _spent(deployment: Deployment) -> Mapping[str, int]:
 
 
 @contextmanager
-def _server(directory: Path) -> Iterator[tuple[EmbeddedPostgres, str]]:
+def database_server(directory: Path) -> Iterator[tuple[EmbeddedPostgres, str]]:
+    """A server that may be hurt, for the length of a block, and the DSN of a ready database."""
     server = EmbeddedPostgres(
         directory / "postgres",
         settings={"fsync": "off", "max_connections": "200", "synchronous_commit": "on"},

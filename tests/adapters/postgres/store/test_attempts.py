@@ -527,3 +527,18 @@ async def test_a_claim_carries_the_stores_clock(bench: StoreBench) -> None:
     prepared = await bench.store.attempts.prepare(pending.claim, placement_keys=[], worker="w")
 
     assert prepared.claim == pending.claim
+
+
+async def test_fault_F37_three_lost_leases_are_three_attempts(bench: StoreBench) -> None:
+    """Each claim that was lost leaves an attempt with its worker, its times and its reason."""
+    await bench.lose_claim(await bench.started(max_engine_attempts=5))
+    for _ in range(2):
+        await bench.lose_claim(await bench.claim_fresh())
+    await bench.claim_fresh()
+
+    told = await bench.rows(
+        "select attempt, engine_attempt, worker is not null, created_at <= updated_at, status,"
+        " retired_reason from deepline.attempts order by attempt"
+    )
+    lost = [(at, at, True, True, "retired", "lease_lost") for at in (1, 2, 3)]
+    assert [tuple(row) for row in told] == [*lost, (4, 4, True, True, "running", None)]
