@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.figures import Figure, table
 
-NAMES = ("submit", "attempts", "latency", "idle", "connection", "import_time")
+NAMES = ("submit", "attempts", "latency", "idle", "parked", "connection", "import_time")
 """Each is a module of this directory with `figures(rounds)`."""
 
 Figures = Callable[[int], Iterator[Figure]]

@@ -36,8 +36,7 @@ class WorkerProcess:
     @property
     def cpu_s(self) -> float:
         """Processor time that it has used so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / _ticks_per_second()
+        return processor_s(self.process.pid)
 
     def finish(self) -> dict[str, float]:
         """End it; returns when each run started, by name."""
@@ -65,8 +64,10 @@ def worker_process(kind: str, dsn: str) -> Iterator[WorkerProcess]:
                 process.kill()
 
 
-def _ticks_per_second() -> int:
-    return os.sysconf("SC_CLK_TCK")
+def processor_s(pid: int) -> float:
+    """Processor time that a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class _Starts:
