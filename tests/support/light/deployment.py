@@ -4,6 +4,8 @@ Whatever dies is started again at once by a thread, as an operator's init system
 test has put it away. Sandboxes are light.
 """
 
+import random
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,7 +28,7 @@ from tests.support.fleet import PLAY, SHORT, new_id
 from tests.support.light.world import LightWorld
 from tests.support.postgres import Template
 from tests.support.public_api import PublicApi
-from tests.support.role_process import RoleProcess, free_port
+from tests.support.role_process import RoleProcess
 from tests.support.truth import Truth
 
 T = TypeVar("T")
@@ -63,8 +65,17 @@ async def with_key(dsn: str) -> None:
 
 
 WITH_KEY = Template("with_key", prepare=with_key)
-_ports: set[int] = set()
-_ports_lock = threading.Lock()
+PORT = 8400
+
+
+def own_address() -> str:
+    """A loopback address that is nobody else's, so that a port stays ours while its role is dead.
+
+    Where the system has one loopback address alone, that one must do.
+    """
+    chance = random.SystemRandom()
+    parts = (chance.randrange(1, 255), chance.randrange(256), chance.randrange(1, 255))
+    return f"127.{'.'.join(map(str, parts))}" if sys.platform == "linux" else "127.0.0.1"
 
 
 class Deployment:
@@ -98,13 +109,11 @@ class Deployment:
         self._started = 0
         self._extra: dict[str, Mapping[str, str]] = {}
         self._unexpected: list[str] = []
-        with _ports_lock:
-            self._ports = {name: free_port(_ports) for name in names}
-        self.url = f"http://127.0.0.1:{self._ports['gateway']}"
+        self._address = own_address()
+        self._ports = {name: PORT + at for at, name in enumerate(names)}
+        self.url = self._url("gateway")
         self.apis = [
-            PublicApi(f"http://127.0.0.1:{self._ports[name]}", API_KEY)
-            for name in names
-            if name.startswith("gateway")
+            PublicApi(self._url(name), API_KEY) for name in names if name.startswith("gateway")
         ]
         self.api = self.apis[0]
         self._watch = threading.Thread(target=self._keep_alive, daemon=True)
@@ -217,9 +226,12 @@ class Deployment:
             [name.partition("-")[0]],
             variables=self._variables(name),
             logs=self._directory,
-            health=f"http://127.0.0.1:{self._ports[name]}",
+            health=self._url(name),
             spawn=self.world.spawn,
         )
+
+    def _url(self, name: str) -> str:
+        return f"http://{self._address}:{self._ports[name]}"
 
     def _variables(self, name: str) -> Mapping[str, str]:
         own = {
@@ -234,10 +246,14 @@ class Deployment:
             own |= {
                 "DEEPLINE_SIGNING_KEY": SIGNING_KEY,
                 "DEEPLINE_SECRETS_KEY": SECRETS_KEY,
+                "DEEPLINE_GATEWAY_HOST": self._address,
                 "DEEPLINE_GATEWAY_PORT": str(self._ports[name]),
             }
         else:
-            own["DEEPLINE_METRICS_PORT"] = str(self._ports[name])
+            own |= {
+                "DEEPLINE_METRICS_HOST": self._address,
+                "DEEPLINE_METRICS_PORT": str(self._ports[name]),
+            }
         if self._fault is not None:
             own["DEEPLINE_TEST_FAULT"] = f"{self._fault} {self.mark}"
         return {**QUICK, **own, **self._settings, **self._extra.get(name, {})}
