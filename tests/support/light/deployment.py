@@ -5,6 +5,7 @@ test has put it away. Sandboxes are light.
 """
 
 import random
+import signal
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from deepline.adapters.postgres.pool import ConnectionPool
 from deepline.adapters.postgres.settings import ConnectionSettings, PoolSettings
 from deepline.adapters.postgres.store import open_store
 from deepline.cli.api_keys import ensure_key
+from deepline.cli.exit_codes import ExitCode
 from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.json_value import Json
 from deepline.gateway import generate_secrets_key, generate_signing_key
@@ -188,8 +190,8 @@ class Deployment:
         return trio.run(_audit, self.dsn)
 
     def unexpected_ends(self) -> Sequence[str]:
-        """What processes said that ended by themselves."""
-        return list(self._unexpected)
+        """What processes said that ended by themselves, unless they found no database to begin."""
+        return self._unexpected[:10]
 
     def close(self) -> None:
         """End everything."""
@@ -218,8 +220,9 @@ class Deployment:
                         self._start(name, process)
 
     def _start(self, name: str, before: RoleProcess | None) -> None:
-        if before is not None and before.wait() >= 0:
-            self._unexpected.append(before.said()[-2000:])
+        code = -signal.SIGKILL if before is None else before.wait()
+        if before is not None and code not in {-signal.SIGKILL, ExitCode.UNAVAILABLE}:
+            self._unexpected.append(f"{before.name} ended with {code}: {before.said()[-500:]}")
         self._started += 1
         self.roles[name] = RoleProcess(
             f"{name}.{self._started}",
