@@ -10,6 +10,13 @@ PROCESSES = (
         "advice",
         "Work is found by polling.",
     ),
+    event(
+        HOST,
+        "warn",
+        "test_fault_armed",
+        "call",
+        "The process will die at this call of the store, as a test asked.",
+    ),
     worker(
         "info",
         "worker_started",
