@@ -28,6 +28,8 @@ PATHS: Mapping[str, str] = {
     "attempts.token_obtained": "token_outage",
     "cleanup.acceptance": "late_sandbox",
     "cleanup.claim_for": "stranger",
+    "crash_diagnostics.read": "noticed",
+    "crash_diagnostics.save": "noticed",
     "capacity.abandon": "no_sandboxes",
     "liveness_work.record_verdict": "vanished",
     "outbox.failed": "ledger_away",
@@ -59,8 +61,6 @@ OFF_THE_PATHS: Mapping[str, str] = {
     "dead_letters.list": _OPERATOR,
     "dead_letters.revive": _OPERATOR,
     "lanes.all": _OPERATOR,
-    "crash_diagnostics.save": _NOBODY,
-    "crash_diagnostics.read": _NOBODY,
 }
 """Calls that no run makes, and why."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from deepline.core.crash_diagnostics import Remains
 from deepline.core.model.result import Completed, Failed
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef, Stage
 from deepline.ports.cleanup import Acceptance
@@ -68,6 +69,10 @@ class LightProvider:
             exit_code=answer.get("exitCode"),
             result=result if isinstance(result, Completed | Failed) else None,
         )
+
+    async def remains(self, sandbox: SandboxRef) -> Remains | None:
+        answer = await self._ask("inspect", {"sandboxId": sandbox.sandbox_id})
+        return Remains(stage=answer["stage"], exit_code=answer.get("exitCode"), lines=("a line",))
 
     async def delete(self, sandbox: SandboxRef, acceptance: Acceptance | None) -> DeleteOutcome:
         lingers = self._lingers and acceptance is None
