@@ -25,11 +25,13 @@ from deepline.runtime.store_time import StoreTime
 from deepline.simulation.clock import ProcessClock
 from deepline.simulation.dice import Dice
 from deepline.simulation.life import Life
+from deepline.simulation.mixture import Mixture
+from deepline.simulation.runner import EVENT
 from deepline.simulation.stage import Stage
 
-EVENT = "approved"
 SPECIAL = "special"
 """A placement policy that not every worker can run."""
+SECOND_RELEASE = "v2"
 
 
 class PlayKind(enum.StrEnum):
@@ -46,7 +48,10 @@ class PlayKind(enum.StrEnum):
 
 @attrs.frozen(kw_only=True)
 class Play:
-    """One play as it is submitted, and what people do to it later."""
+    """One play as it is submitted, and what people do to it later.
+
+    `release` is the release whose lane it rides, `None` for the base lane.
+    """
 
     run_id: str
     org_id: str
@@ -56,9 +61,10 @@ class Play:
     signalled_s: float | None
     ceiling_s: float
     policy: str | None = None
+    release: str | None = None
 
 
-def draw_play(dice: Dice, number: int, *, cancels: float, burst: bool, until_s: float) -> Play:
+def draw_play(dice: Dice, number: int, mixture: Mixture, *, burst: bool, until_s: float) -> Play:
     """Draw the `number`th play of a world, from 1."""
     run_id = f"r{number}"
     kind = dice.pick(
@@ -75,10 +81,12 @@ def draw_play(dice: Dice, number: int, *, cancels: float, burst: bool, until_s: 
     )
     submitted_s = 0.0 if burst else dice.between(f"{run_id} at", 0.0, until_s / 2)
     cancelled_s = None
-    if dice.share(f"{run_id} cancelled") < cancels:
+    if dice.share(f"{run_id} cancelled") < mixture.cancels:
         longest = dice.pick(f"{run_id} regret", (0.2, 5.0, until_s))
         cancelled_s = submitted_s + dice.between(f"{run_id} regrets", 0.0, longest)
     signalled_s = submitted_s + dice.between(f"{run_id} signal", 0.0, 20.0)
+    policy = dice.pick(f"{run_id} policy", (None,) * 7 + (SPECIAL,))
+    rides_release = mixture.releases > 1 and policy is None and dice.share(f"{run_id} rides") < 0.5
     return Play(
         run_id=run_id,
         org_id=dice.pick(f"{run_id} org", ("a", "a", "b")),
@@ -87,7 +95,8 @@ def draw_play(dice: Dice, number: int, *, cancels: float, burst: bool, until_s: 
         cancelled_s=None if cancelled_s is None else round(cancelled_s, 3),
         signalled_s=None if dice.share(f"{run_id} unheard") < 0.3 else round(signalled_s, 3),
         ceiling_s=dice.pick(f"{run_id} ceiling", (15.0, 30.0, 60.0)),
-        policy=dice.pick(f"{run_id} policy", (None,) * 7 + (SPECIAL,)),
+        policy=policy,
+        release=SECOND_RELEASE if rides_release else None,
     )
 
 

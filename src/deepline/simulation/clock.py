@@ -71,15 +71,22 @@ class VirtualClock(trio.abc.Clock):
 class ProcessClock:
     """The `Clock` port of one process: the world's time, put off by what its wall clock is wrong.
 
-    Durations are right on every machine; only what it takes the date to be may be wrong.
+    `drift` is how many seconds the wall clock gains in each second. Lengths are measured rightly on
+    every machine; only what it takes the date to be may be wrong.
     """
 
     virtual: VirtualClock
     offset: timedelta = timedelta(0)
+    drift: float = 0.0
 
     def now(self) -> datetime:
         """What this process believes the time is."""
-        return EPOCH + self.offset + timedelta(seconds=self.virtual.current_time())
+        virtual_s = self.virtual.current_time()
+        return EPOCH + self.offset + timedelta(seconds=virtual_s + virtual_s * self.drift)
+
+    def seconds_of(self, at: datetime) -> float:
+        """The virtual time at which this clock shows an instant."""
+        return (at - EPOCH - self.offset).total_seconds() / (1.0 + self.drift)
 
     def monotonic(self) -> float:
         """Virtual seconds."""
@@ -91,5 +98,5 @@ class ProcessClock:
 
 
 def seconds_of(at: datetime) -> float:
-    """An instant of the store as seconds of virtual time."""
+    """An instant as seconds since the first one, for people to read."""
     return (at - EPOCH).total_seconds()

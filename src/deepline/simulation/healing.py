@@ -1,25 +1,32 @@
-"""The second half of a world: troubles end, and what was promised must come true in time (L01–L08).
+"""The second half of a world: troubles end, and what was promised must come true in time (L01–L12).
 
 Safety alone would be kept by doing nothing. So after a while every process lives, every link
 works and nobody lies any more; then within a bound of virtual time every run must have ended, every
-fact be delivered, every sandbox be gone, and everything at rest.
+fact be delivered, every sandbox be gone, and everything at rest. At last everybody is asked to
+stop, and must have stopped soon.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
+import trio
 
+from deepline.adapters.memory.rows import RunRow
+from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.simulation.attached import Play
-from deepline.simulation.clock import seconds_of
+from deepline.simulation.link import longest_wait_s
 from deepline.simulation.observer import Observer
 from deepline.simulation.processes import Process
 from deepline.simulation.sandboxes import Site
 from deepline.simulation.stage import Stage
 
 LOOK_EVERY_S = 2.0
+STOPPING_S = 5.0
+"""How long a process with nothing in hand may take to stop; a look at a sandbox may be under way.
+"""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -36,7 +43,7 @@ class Healing:
         """Wait, heal, wait for everything to come true, and end the world."""
         stage = self.stage
         await stage.clock.nap_until(at_s)
-        stage.troubled = False
+        stage.troubled, stage.healed_s = False, stage.now_s
         stage.schedule.make_fair()
         stage.note("HEALED", actor="trouble")
         for process in self.processes.values():
@@ -49,7 +56,21 @@ class Healing:
                 return
             await stage.clock.nap(LOOK_EVERY_S)
         stage.note("at rest", actor="trouble")
+        await self._stop_all()
         stage.end()
+
+    async def _stop_all(self) -> None:
+        """Everybody stops in order, within the time of what is in hand (L10)."""
+        for process in self.processes.values():
+            process.leave()
+        stage = self.stage
+        over_s = max(stage.now_s, (stage.healed_s or 0.0) + longest_wait_s(stage.limits))
+        with trio.move_on_at(over_s + STOPPING_S):
+            for process in self.processes.values():
+                await process.left.wait()
+            return
+        late = [name for name, process in self.processes.items() if not process.left.is_set()]
+        self.stage.broken("L10", f"{', '.join(late)} had not stopped {STOPPING_S:.0f} s later")
 
     def _patience_s(self) -> float:
         """Long enough for the longest ceiling, its silence, and all backoffs after it."""
@@ -64,6 +85,8 @@ class Healing:
             run = world.runs.get(RunId(play.run_id))
             if run is None:
                 yield "L01", f"{play.run_id} was never submitted"
+            elif not run.ended and self._is_left_behind(run):
+                continue  # nobody serves its lane, and nothing about it can be decided from outside
             elif not run.ended:
                 yield self._unended(play.run_id, run.status, run.attempt)
             elif run.task_id is not None and world.queue.tasks[run.task_id].open:
@@ -77,6 +100,18 @@ class Healing:
             if sandbox.delete_accepted_at is None and run is not None and run.ended:
                 yield "L06", f"{sandbox.ref.sandbox_id} of {sandbox.operation.run_id} still lives"
 
+    def _is_left_behind(self, run: RunRow) -> bool:
+        """Is this run on a lane that nobody serves, with no end to be written from outside?
+
+        A stored terminal and a reached ceiling are ends, wherever the run is parked (L02, L03).
+        """
+        row = self.stage.world.newest_attempt(run)
+        if run.lane not in self.stage.retired:
+            return False
+        if row is None or row.status is not AttemptStatus.WAITING or row.pending is not None:
+            return True
+        return row.runner_terminal is None and not isinstance(row.suspension, DetachedSuspension)
+
     def _unended(self, run_id: str, status: RunStatus, attempt: int) -> tuple[str, str]:
         run = self.stage.world.runs[RunId(run_id)]
         row = self.stage.world.newest_attempt(run)
@@ -88,7 +123,8 @@ class Healing:
             return "L02", f"the terminal of {run_id}#{attempt} is stored and {run_id} has not ended"
         if (
             isinstance(bound, DetachedSuspension)
-            and seconds_of(bound.ceiling_at) < self.stage.now_s
+            and bound.ceiling_at < self.stage.store_clock.now()
         ):
-            return "I09", f"{run_id}#{attempt} is past its ceiling and has not ended"
+            number = "L03" if run.lane in self.stage.retired else "I09"
+            return number, f"{run_id}#{attempt} is past its ceiling and has not ended"
         return "L01", f"{run_id}#{attempt} is {status.value} and has not ended"

@@ -12,6 +12,7 @@ from datetime import timedelta
 import attrs
 import trio
 
+from deepline.core.limits import Limits
 from deepline.ports.errors import (
     CapacityExceeded,
     ExecutorTokenCapacity,
@@ -25,7 +26,7 @@ from deepline.simulation.dice import UNIT
 from deepline.simulation.life import Life
 from deepline.simulation.mixture import BEFORE, HOT_SHARE
 from deepline.simulation.stage import Stage
-from deepline.simulation.trouble import LEDGER, PROVIDER, STORE, TOKENS
+from deepline.simulation.trouble import LEDGER, PROVIDER, STORE, TOKENS, Cut
 
 READS = frozenset(
     {
@@ -38,6 +39,8 @@ READS = frozenset(
         "launches.read",
         "liveness.now",
         "liveness.read",
+        "liveness_work.find",
+        "receipts.steps",
         "recovery.overdue",
         "recovery.stranded",
         "recovery.unreadable",
@@ -53,8 +56,12 @@ READS = frozenset(
 UNSTRUCK = frozenset({"engine.listen"})
 """The line of hints breaks at times of its own (`lost lines`)."""
 
+CUT = "cut"
+"""Names what a cut link does to answers; the cut itself is the fault that struck."""
 CLAIM = "attempts.claim"
 CLAIM_JITTER_S = 0.02
+HEEDS_S = 2.0
+"""How soon a paused process notices that the world is healed."""
 
 _OUTSIDES = {"executor_tokens": TOKENS, "ledger": LEDGER}
 _STORE_PORTS = frozenset(
@@ -66,10 +73,12 @@ _STORE_PORTS = frozenset(
         "cleanup",
         "crash_diagnostics",
         "dead_letters",
+        "duties",
         "engine",
         "lanes",
         "launches",
         "liveness",
+        "liveness_work",
         "outbox",
         "receipts",
         "recovery",
@@ -112,6 +121,8 @@ class Link:
         if stage.is_away(outside):
             await self._away(outside)
         self._answer = None
+        if stage.cut:
+            await self._cross_cut(outside)
         sent = False
         if stage.troubled:
             sent = await self._travel(operation, outside)
@@ -149,13 +160,23 @@ class Link:
         """Wait until the process is no longer paused; a paused process notices no cancellation."""
         while (left_s := self.life.paused_until_s - self.stage.now_s) > 0:
             with trio.move_on_after(left_s + 1, shield=True):
-                await self.stage.clock.nap(left_s)
+                await self.stage.clock.nap(min(left_s, HEEDS_S))
 
     async def _away(self, outside: str) -> None:
         """An outside that is away refuses at once, or after a while."""
         wait = self.life.count_call(f"{outside} away")
         await self.stage.clock.nap(self.stage.dice.pick(wait, (0.0, 0.1, 2.0)))
         raise _error_of("lost", outside, reads=True)
+
+    async def _cross_cut(self, outside: str) -> None:
+        """Where a link is cut one way, nothing arrives, or no answer to what arrived."""
+        match self.stage.cut.get((self.life.name.partition(".")[0], outside)):
+            case Cut.REQUESTS if self.stage.troubled:
+                await self._away(outside)
+            case Cut.ANSWERS if self.stage.troubled:
+                self._answer = (CUT, "reply_lost", 0)
+            case _:
+                pass
 
     def _is_silent(self, *, sent: bool) -> bool:
         """Can nothing come of a call any more, as things stand now?"""
@@ -227,7 +248,7 @@ class Link:
         stage, life = self.stage, self.life
         if kind == "crash_after" and not life.mortal:
             return
-        if not stage.strikes(f"{name} {kind}"):
+        if name != CUT and not stage.strikes(f"{name} {kind}"):
             return
         stage.note("fault", kind, actor=life.name, operation=operation)
         match kind:
@@ -242,7 +263,12 @@ class Link:
     def _wait_s(self, length: int) -> float:
         """A wait of up to three leases, mostly short."""
         share = (length + 1) / UNIT
-        return float(share**3 * 3 * self.stage.limits.claim_lease.total_seconds())
+        return share**3 * longest_wait_s(self.stage.limits)
+
+
+def longest_wait_s(limits: Limits) -> float:
+    """How long a slow or stuck call takes at most: three leases."""
+    return 3 * limits.claim_lease.total_seconds()
 
 
 def _error_of(kind: str, outside: str, *, reads: bool) -> PortError:

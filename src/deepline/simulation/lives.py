@@ -12,8 +12,10 @@ import attrs
 
 from deepline.adapters.memory import Life as SandboxLife
 from deepline.core.limits import Limits
+from deepline.core.model.identity import AttemptKey
 from deepline.core.model.result import Completed, Failed, RunnerTerminal
 from deepline.simulation.dice import Dice
+from deepline.simulation.mixture import Mixture
 
 
 class Kind(enum.StrEnum):
@@ -39,6 +41,10 @@ class Kind(enum.StrEnum):
     """It pushes another result after its first."""
     NEVER_BEATS = "never beats"
     """It pushes in time and never beats."""
+    SLEEPS = "sleeps"
+    """It hands in that it wants to sleep, and goes."""
+    WAITS = "waits"
+    """It hands in that it waits for an event, and goes."""
 
 
 _WEIGHTS: Mapping[Kind, int] = {
@@ -53,7 +59,17 @@ _WEIGHTS: Mapping[Kind, int] = {
     Kind.BEATS_LATE: 2,
     Kind.PUSHES_TWICE: 2,
     Kind.NEVER_BEATS: 1,
+    Kind.SLEEPS: 3,
+    Kind.WAITS: 2,
 }
+PAUSES = frozenset({Kind.SLEEPS, Kind.WAITS})
+MOST_PARTS = 3
+"""After so many parts a play pauses no more."""
+_ENDLESS = timedelta(days=1)
+
+_KINDS = [kind for kind, weight in _WEIGHTS.items() for _ in range(weight)]
+_LAST_KINDS = [kind for kind in _KINDS if kind not in PAUSES]
+_RETURNS_S = (0.0, 0.0, -0.02, 0.02, 0.3, 1.0, 2.5)
 
 CONTAINMENT = "runner exited with code 137 without pushing a terminal (crash containment epilogue)"
 
@@ -70,6 +86,12 @@ class RunnerLife:
     """How long one that returns is not heard."""
     rows: int
     """How many rows of a sheet it finishes on its way."""
+    acts: bool
+    """Does it do something outside that must be done once?"""
+    boundary_id: str
+    """Where it pauses, if it does."""
+    pause_s: float
+    """How long it sleeps, or waits for its event at most."""
     sandbox: SandboxLife
 
     @property
@@ -80,31 +102,31 @@ class RunnerLife:
     @property
     def pushes(self) -> bool:
         """True for a runner that pushes what became of it."""
-        return self.kind not in {Kind.CRASHES, Kind.LEAVES_RESULT, Kind.HANGS}
+        return self.kind not in {Kind.CRASHES, Kind.LEAVES_RESULT, Kind.HANGS, *PAUSES}
 
 
 def draw_life(
-    dice: Dice, run_id: str, attempt: int, limits: Limits, *, slow_deletes: bool
+    dice: Dice, key: AttemptKey, part: int, limits: Limits, mixture: Mixture
 ) -> RunnerLife:
-    """Draw the life of the runner of one attempt."""
-    name = f"life {run_id}#{attempt}"
-    kinds = [kind for kind, weight in _WEIGHTS.items() for _ in range(weight)]
-    kind = dice.pick(name, kinds)
+    """Draw the life of the runner of one attempt; `part` counts the runners of its run from 1."""
+    who = f"{key.run_id}#{key.attempt}"
+    name = f"life {who}{f'.{part}' if part > 1 else ''}"
+    kind = dice.pick(name, _KINDS if part < MOST_PARTS else _LAST_KINDS)
     works_s = dice.between(f"{name} works", 0.0, dice.pick(f"{name} longest", (0.5, 6.0, 25.0)))
     lease_s = limits.claim_lease.total_seconds()
-    silent_s = 2 * lease_s + dice.pick(f"{name} returns", (0.0, 0.0, -0.02, 0.02, 0.3, 1.0))
+    silent_s = 2 * lease_s + dice.pick(f"{name} returns", _RETURNS_S)
     if kind is Kind.RETURNS:
         works_s = silent_s + dice.pick(f"{name} pushes", (0.0, 0.5, 3.0))
     if kind is Kind.FALLS_SILENT:
         works_s += dice.between(f"{name} silent", 1.0, 4.0) * lease_s
-    completed = Completed(output={"by": f"{run_id}#{attempt}"})
-    failed = Failed(error=f"VALUE_ERROR: {run_id}#{attempt} found no rows")
+    completed = Completed(output={"by": who})
+    failed = Failed(error=f"VALUE_ERROR: {who} found no rows")
     terminal: RunnerTerminal | None = completed
     if kind is Kind.FAILS:
         terminal = failed
     elif kind is Kind.CONTAINED:
         terminal = Failed(error=CONTAINMENT)
-    elif kind in {Kind.CRASHES, Kind.HANGS}:
+    elif kind in {Kind.CRASHES, Kind.HANGS, *PAUSES}:
         terminal = None
     return RunnerLife(
         kind=kind,
@@ -113,7 +135,10 @@ def draw_life(
         second=failed if kind is Kind.PUSHES_TWICE else None,
         silent_s=silent_s,
         rows=dice.pick(f"{name} rows", (0, 0, 3)),
-        sandbox=_sandbox_life(dice, name, kind, works_s, terminal, slow_deletes=slow_deletes),
+        acts=dice.share(f"{name} acts") < 0.25,
+        boundary_id=f"{kind.value}-{part}",
+        pause_s=dice.between(f"{name} pauses", 0.0, 20.0),
+        sandbox=_sandbox_life(dice, name, kind, works_s, terminal, mixture=mixture),
     )
 
 
@@ -124,17 +149,18 @@ def _sandbox_life(
     works_s: float,
     terminal: RunnerTerminal | None,
     *,
-    slow_deletes: bool,
+    mixture: Mixture,
 ) -> SandboxLife:
     hangs = kind is Kind.HANGS
     # A runner exits a moment after its work, so that what it pushed is under way by then.
     exits_s = works_s + dice.pick(f"{name} exits", (0.0, 0.5, 3.0))
     leaves = kind is Kind.LEAVES_RESULT or dice.share(f"{name} leaves") < 0.3
-    deleting_s = dice.pick(f"{name} deleting", (0.0, 3.0, 20.0)) if slow_deletes else 0.0
+    deleting_s = dice.pick(f"{name} deleting", (0.0, 3.0, 20.0)) if mixture.slow_deletes else 0.0
+    endless = mixture.endless_deletes and dice.share(f"{name} endless") < 0.4
     return SandboxLife(
         runs_for=None if hangs else timedelta(seconds=exits_s),
-        exit_code=0 if terminal is not None else 1,
+        exit_code=1 if kind is Kind.CRASHES else 0,
         result=terminal if leaves else None,
         outlives=dice.pick(f"{name} outlives", (None, timedelta(0), timedelta(seconds=5))),
-        deleting_for=timedelta(seconds=deleting_s),
+        deleting_for=_ENDLESS if endless else timedelta(seconds=deleting_s),
     )

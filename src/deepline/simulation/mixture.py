@@ -10,6 +10,7 @@ from datetime import timedelta
 import attrs
 
 from deepline.core.limits import Limits
+from deepline.core.sweep import SweepMode, SweepSettings
 from deepline.simulation.dice import UNIT, Dice
 from deepline.simulation.scheduling import Strategy
 
@@ -32,6 +33,7 @@ HOT_CALLS = (
     "cleanup.finish",
     "engine.extend",
     "ledger.deliver",
+    "liveness_work.record_verdict",
     "local.create",
     "local.delete",
     "local.start",
@@ -43,8 +45,15 @@ HOT_CALLS = (
 """Calls of which some worlds strike one again and again, in one way."""
 HOT_KINDS = ("stuck", "stuck", "slow", "unanswered", "reply_lost", "crash", "crash_after")
 HOT_SHARE = 0.4
+JUDGES = ("terminals.offer", "liveness_work.record_verdict", "terminals.commit")
+"""Calls by which silent runners are given up."""
+JUDGING_SHARE = 0.1
+"""The share of worlds made for runners that are heard again while they are given up."""
 
 GENTLE_SHARE = 0.2
+
+SWEEPS = (SweepMode.OFF, SweepMode.OBSERVE, *(SweepMode.ENFORCE,) * 4)
+DUTY_LEASE = timedelta(seconds=6)
 
 _RATES = (0.0, 0.0, 0.0, 0.003, 0.015, 0.06)
 _FOCUSES = (1.0, 1.0, 0.3, 0.1)
@@ -67,6 +76,8 @@ class Mixture:
     latency_s: float
     hints_lost: float
     skew_s: float
+    store_drift: float
+    """How many seconds the store's clock gains in each second of everybody else."""
     cancels: float
     """The share of runs that somebody cancels."""
     crashes: int
@@ -76,6 +87,15 @@ class Mixture:
     token_outages: int
     ledger_outages: int
     provider_outages: int
+    flapping_tokens: int
+    """How often the token route comes and goes for a while."""
+    cuts: int
+    """How often what one process sends, or what it is answered, gets lost for a while."""
+    retires_lane: bool
+    """Does one release leave its lane for good, whatever is parked on it?"""
+    releases: int
+    controllers: int
+    sweep: SweepMode
     lost_lines: int
     lies: float
     """The share of looks at a sandbox that the provider answers wrongly or not at all."""
@@ -84,6 +104,12 @@ class Mixture:
     slow_creates: bool
     slow_looks: bool
     slow_deletes: bool
+    endless_deletes: bool
+    """Do some accepted deletes never come to an end?"""
+    ghosts: float
+    """The share of sandboxes that the provider denies for a while, though they live."""
+    hung_looks: float
+    """The share of the sweep's looks that hang and cannot be called off."""
     deaf_runners: float
     """The share of a runner's calls that get lost."""
 
@@ -106,6 +132,7 @@ def draw(dice: Dice) -> Mixture:
         latency_s=dice.pick("latency", _LATENCIES_S),
         hints_lost=dice.pick("hints", (0.0, 0.0, 0.0, 0.3, 1.0)),
         skew_s=dice.pick("skew", (0.0, 0.0, 2.0, 900.0)),
+        store_drift=dice.pick("drift", (0.0, 0.0, 0.0, 0.0004, -0.0004)),
         cancels=dice.pick("cancels", (0.0, 0.0, 0.2, 0.6)),
         crashes=dice.pick("crashes", (0, 0, 0, 1, 2, 4)),
         pauses=dice.pick("pauses", (0, 0, 1, 2)),
@@ -114,15 +141,38 @@ def draw(dice: Dice) -> Mixture:
         token_outages=dice.pick("tokens", (0, 0, 0, 1, 2)),
         ledger_outages=dice.pick("ledger", (0, 0, 0, 1)),
         provider_outages=dice.pick("provider", (0, 0, 0, 1)),
+        flapping_tokens=dice.pick("flapping", (0, 0, 0, 0, 1)),
+        cuts=dice.pick("cuts", (0, 0, 0, 1, 2)),
+        retires_lane=dice.pick("retires", (False, True)),
+        releases=dice.pick("releases", (1, 1, 1, 2)),
+        controllers=dice.pick("controllers", (1, 1, 2)),
+        sweep=dice.pick("sweep", SWEEPS),
         lost_lines=dice.pick("lines", (0, 0, 0, 1, 2)),
         lies=dice.pick("lies", (0.0, 0.0, 0.2, 0.7)),
         late_creates=dice.pick("creates", (0.0, 0.0, 0.1, 0.4)),
         slow_creates=dice.pick("slow creates", (False, False, True)),
         slow_looks=dice.pick("looks", (False, False, True)),
         slow_deletes=dice.pick("deletes", (False, True)),
+        endless_deletes=dice.pick("endless", (False, False, False, True)),
+        ghosts=dice.pick("ghosts", (0.0, 0.0, 0.2, 0.6)),
+        hung_looks=dice.pick("hung", (0.0, 0.0, 0.3, 0.8)),
         deaf_runners=dice.pick("deaf", (0.0, 0.0, 0.05, 0.4)),
     )
-    return _without_broken_calls(drawn) if dice.share("gentle") < GENTLE_SHARE else drawn
+    theme = dice.share("theme")
+    if theme < GENTLE_SHARE:
+        return _without_broken_calls(drawn)
+    return _judging(dice, drawn) if theme > 1 - JUDGING_SHARE else drawn
+
+
+def _judging(dice: Dice, mixture: Mixture) -> Mixture:
+    """A world whose runners are denied while they live, and given up slowly."""
+    return attrs.evolve(
+        mixture,
+        hot_call=dice.pick("judge", JUDGES),
+        hot_kind=dice.pick("judge kind", ("stuck", "slow")),
+        ghosts=0.9,
+        sweep=SweepMode.ENFORCE,
+    )
 
 
 def _without_broken_calls(mixture: Mixture) -> Mixture:
@@ -136,6 +186,7 @@ def _without_broken_calls(mixture: Mixture) -> Mixture:
         crashes=0,
         pauses=0,
         stops=0,
+        cuts=0,
         store_outages=0,
     )
 
@@ -152,6 +203,7 @@ def calm() -> Mixture:
         latency_s=0.0,
         hints_lost=0.0,
         skew_s=0.0,
+        store_drift=0.0,
         cancels=0.0,
         crashes=0,
         pauses=0,
@@ -160,13 +212,36 @@ def calm() -> Mixture:
         token_outages=0,
         ledger_outages=0,
         provider_outages=0,
+        flapping_tokens=0,
+        cuts=0,
+        retires_lane=False,
+        releases=1,
+        controllers=1,
+        sweep=SweepMode.OBSERVE,
         lost_lines=0,
         lies=0.0,
         late_creates=0.0,
         slow_creates=False,
         slow_looks=False,
         slow_deletes=False,
+        endless_deletes=False,
+        ghosts=0.0,
+        hung_looks=0.0,
         deaf_runners=0.0,
+    )
+
+
+def sweep_settings() -> SweepSettings:
+    """Bounds of the sweep that a world crosses, small enough that pages and slots run out."""
+    return SweepSettings(
+        interval=timedelta(seconds=6),
+        pass_budget=timedelta(seconds=3),
+        hard_stop=timedelta(seconds=4),
+        reads_per_provider=2,
+        read_deadline=timedelta(seconds=7),
+        abandoned_max=2,
+        page=2,
+        recheck=timedelta(seconds=9),
     )
 
 

@@ -13,7 +13,7 @@ import trio
 from deepline.adapters.memory.admission import MemoryAdmission
 from deepline.adapters.memory.signals import MemorySignals
 from deepline.adapters.memory.terminals import MemoryTerminals
-from deepline.core.model.identity import OrgId, RunId
+from deepline.core.model.identity import OrgId, ReleaseId, RunId
 from deepline.core.model.launch import Launch
 from deepline.core.model.signal import Signal
 from deepline.core.model.why import Why
@@ -21,9 +21,9 @@ from deepline.core.placement import placement_key
 from deepline.core.queues import lane_of_launch
 from deepline.ports.admission import Submission
 from deepline.ports.errors import NotFound, PortError, Refused
-from deepline.simulation.attached import EVENT, Play, PlayKind
+from deepline.simulation.attached import Play, PlayKind
 from deepline.simulation.life import Life
-from deepline.simulation.runner import Voice
+from deepline.simulation.runner import EVENT, Voice
 from deepline.simulation.stage import Stage
 
 MOST_TRIES = 200
@@ -69,7 +69,8 @@ class Person:
             await self._ask("cancelled", cancel)
 
     async def _signal(self) -> None:
-        if self.play.kind is not PlayKind.WAITS or self.play.signalled_s is None:
+        waits = self.play.kind in {PlayKind.WAITS, PlayKind.DETACHED}
+        if not waits or self.play.signalled_s is None:
             return
         await self.stage.clock.nap_until(self.play.signalled_s)
         signals = MemorySignals(self.stage.world, Voice(self.stage, self.life))
@@ -104,6 +105,7 @@ def launch_of(play: Play) -> Launch:
         base_url="http://gateway.invalid",
         ceiling=timedelta(seconds=play.ceiling_s),
         placement_policy_id=play.policy,
+        release_id=None if play.release is None else ReleaseId(play.release),
         table_namespaces=("rows",),
     )
 

@@ -27,17 +27,25 @@ class Process:
     role: Role
     lives: int = 0
     life: Life | None = None
+    leaves: bool = False
+    """True once it is not to come back."""
+    left: trio.Event = attrs.field(factory=trio.Event)
     _stop: Stop | None = None
     _down_s: float = SETTLING_S
     _rise: trio.Event = attrs.field(factory=trio.Event)
 
     async def run(self) -> None:
-        """Live, and come back after each death."""
-        while True:
+        """Live, and come back after each death until it leaves."""
+        while not self._has_left():
             await self._live_once()
             with trio.move_on_after(self._down_s):
                 await self._rise.wait()
             self._down_s = SETTLING_S
+
+    def _has_left(self) -> bool:
+        if self.leaves:
+            self.left.set()
+        return self.leaves
 
     async def _live_once(self) -> None:
         stage = self.stage
@@ -45,7 +53,7 @@ class Process:
         name = f"{self.name}.{self.lives}"
         life = Life(
             name=name,
-            clock=ProcessClock(stage.clock, self._offset()),
+            clock=ProcessClock(stage.clock, self._offset(), self._drift()),
             chance=stage.dice.chance(f"{name} chance"),
         )
         self.life, self._stop = life, Stop()
@@ -77,6 +85,12 @@ class Process:
         share = self.stage.dice.between(f"{self.name} skew", -1.0, 1.0)
         return timedelta(seconds=round(skew_s * share, 6))
 
+    def _drift(self) -> float:
+        """A wall clock that is wrong usually goes wrong as well."""
+        return self.stage.dice.between(f"{self.name} drift", -0.01, 0.01) * bool(
+            self.stage.mixture.skew_s
+        )
+
     def crash(self, down_s: float) -> None:
         """Kill it now; it comes back after `down_s`."""
         self._down_s = SETTLING_S + down_s
@@ -93,6 +107,12 @@ class Process:
         self._down_s = SETTLING_S + down_s
         if self._stop is not None:
             self._stop.request()
+
+    def leave(self) -> None:
+        """Ask it to stop, and not to come back."""
+        self.leaves = True
+        self.stop(0.0)
+        self._rise.set()
 
     def heal(self) -> None:
         """Be there from now on."""

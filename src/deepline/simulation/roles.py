@@ -8,9 +8,10 @@ import trio
 
 from deepline.adapters.memory import NO_FAULTS, Faults, MemoryLedger, MemoryPorts, open_ports
 from deepline.core import placement
-from deepline.core.model.identity import AttemptKey
+from deepline.core.model.identity import ReleaseId
 from deepline.core.model.placement import PlacementPolicy
 from deepline.core.model.sandbox import Operation, Resources
+from deepline.core.queues import lane_of_release
 from deepline.ports.errors import PortError
 from deepline.runtime.cleanup_controller import CleanupController
 from deepline.runtime.controller_role import ControllerPorts, Controllers, ControllerSettings
@@ -34,6 +35,7 @@ from deepline.simulation.sandboxes import (
 )
 from deepline.simulation.stage import Stage
 from deepline.simulation.starting import Starting
+from deepline.simulation.sweeps import SweepSeat, sweep_silent
 from deepline.simulation.told import ToldTelemetry
 from deepline.simulation.witness import WitnessedReceipts, WitnessedTerminals, WitnessedTokens
 
@@ -56,15 +58,20 @@ class Roles:
     provider: ProviderFactory
     sandbox_limit: int | None
 
-    async def specialist(self, life: Life, stop: Stop) -> None:
-        """Serve as a worker that can run every policy."""
-        await self._worker(life, SPECIALIST).serve(stop)
+    async def worker(
+        self,
+        life: Life,
+        stop: Stop,
+        *,
+        policies: Sequence[PlacementPolicy],
+        release_id: ReleaseId | None,
+    ) -> None:
+        """Serve the lane of a release as a worker that can run these policies."""
+        await self._worker(life, policies, release_id).serve(stop)
 
-    async def worker(self, life: Life, stop: Stop) -> None:
-        """Serve as a worker."""
-        await self._worker(life, placement.POLICIES).serve(stop)
-
-    def _worker(self, life: Life, policies: Sequence[PlacementPolicy]) -> Worker:
+    def _worker(
+        self, life: Life, policies: Sequence[PlacementPolicy], release_id: ReleaseId | None
+    ) -> Worker:
         stage, clock = self.stage, life.clock
         link = Link(stage, life)
         ports = open_ports(stage.world, link)
@@ -85,6 +92,8 @@ class Roles:
             ports=self._worker_ports(life, link, ports, provider, backend),
             settings=WorkerSettings(
                 name=life.name,
+                lane=lane_of_release(release_id),
+                release_id=release_id,
                 backend=PROVIDER,
                 policies=policies,
                 slots=SLOTS,
@@ -146,13 +155,13 @@ class Roles:
         async def land() -> None:
             await self.stage.clock.nap(after_s)
             self.site.on_their_way -= 1
-            if AttemptKey(operation.run_id, operation.attempt) in self.site.homes.values():
+            if operation in self.site.homes.values():
                 return  # another create of this name was first
             try:
                 ref = await self.provider(self._seat(NO_FAULTS)).create(operation, resources)
             except PortError:
                 return
-            self.site.homes[ref.sandbox_id] = AttemptKey(operation.run_id, operation.attempt)
+            self.site.homes[ref.sandbox_id] = operation
             self.stage.note(
                 "create landed late",
                 ref.sandbox_id,
@@ -170,22 +179,33 @@ class Roles:
         link = Link(stage, life)
         ports = open_ports(stage.world, link)
         telemetry = ToldTelemetry(stage, life)
+        dispatcher = Dispatcher(
+            outbox=ports.outbox,
+            ledger=MemoryLedger(stage.world, link),
+            clock=life.clock,
+            telemetry=telemetry,
+            limits=stage.limits,
+            owner=life.name,
+        )
         projector = OutboxProjector(
             outbox=ports.outbox,
-            dispatcher=Dispatcher(
-                outbox=ports.outbox,
-                ledger=MemoryLedger(stage.world, link),
-                clock=life.clock,
-                telemetry=telemetry,
-                limits=stage.limits,
-                owner=life.name,
-            ),
+            dispatcher=dispatcher,
             telemetry=telemetry,
             limits=stage.limits,
         )
+        provider = self._provider(life, link)
+        seat = SweepSeat(
+            stage=stage,
+            life=life,
+            link=link,
+            ports=ports,
+            provider=provider,
+            telemetry=telemetry,
+            dispatcher=dispatcher,
+        )
         cleanup = CleanupController(
             cleanup=ports.cleanup,
-            providers={PROVIDER: self._provider(life, link)},
+            providers={PROVIDER: provider},
             clock=life.clock,
             telemetry=telemetry,
             limits=stage.limits,
@@ -195,7 +215,12 @@ class Roles:
         async with trio.open_nursery() as duties:
             duties.start_soon(keep, "outbox projector", projector.run)
             duties.start_soon(keep, "cleanup", cleanup.run)
-            await self._recovery(life, link, ports, telemetry).serve(stop)
+            async with trio.open_nursery() as stoppable:
+                stoppable.start_soon(keep, "liveness sweep", partial(sweep_silent, seat, stop))
+                stoppable.start_soon(self._recovery(life, link, ports, telemetry).serve, stop)
+                await stop.wait()
+                drain_s = stage.limits.drain.total_seconds()
+                stoppable.cancel_scope.deadline = trio.current_time() + drain_s
             duties.cancel_scope.cancel(reason="stopping")
 
     def _recovery(

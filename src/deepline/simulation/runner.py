@@ -4,30 +4,38 @@ It lives on whatever becomes of the worker that started it, as real ones do, unt
 deleted. What it says on its way may be lost, unanswered, or come when all is over.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 import attrs
 import trio
 
 from deepline.adapters.memory.liveness import MemoryLiveness
-from deepline.adapters.memory.rows import ReceiptRow
+from deepline.adapters.memory.receipts import MemoryReceipts
 from deepline.adapters.memory.sheets import MemorySheets
 from deepline.adapters.memory.terminals import MemoryTerminals
+from deepline.core.model.checkpoint import Checkpoint
 from deepline.core.model.heartbeat import NoFence
 from deepline.core.model.identity import AttemptKey
-from deepline.core.model.result import RunnerTerminal
+from deepline.core.model.result import Report, RunnerTerminal, Suspended
+from deepline.core.model.suspension import EventSuspension, SleepSuspension, Suspension
 from deepline.core.model.why import Why
+from deepline.core.parking import RESUMED
 from deepline.ports.errors import FenceLost, OutcomeUnknown, PortError, Unavailable
 from deepline.ports.liveness import BeatRefused
+from deepline.ports.receipts import ReceiptLeased
 from deepline.ports.sheets import RowOutcome
 from deepline.ports.terminals import OfferOutcome
 from deepline.simulation.life import Life
-from deepline.simulation.lives import Kind, RunnerLife
+from deepline.simulation.lives import PAUSES, Kind, RunnerLife
 from deepline.simulation.stage import Stage
-from deepline.simulation.trouble import STORE
+from deepline.simulation.trouble import STORE, TOKENS
 
 MOST_PUSHES = 8
 SHEET = "rows"
+RECEIPT = "charge"
+EVENT = "approved"
 
 
 @attrs.define(eq=False)
@@ -36,11 +44,13 @@ class Voice:
 
     stage: Stage
     life: Life
+    through_gateway: bool = False
+    """A runner speaks through the gateway, which is away when the token route is."""
 
     async def before(self, operation: str) -> None:
         """Bring the call to the gateway, or lose it."""
         stage, life = self.stage, self.life
-        if stage.is_away(STORE):
+        if stage.is_away(STORE) or (self.through_gateway and stage.is_away(TOKENS)):
             raise Unavailable("the gateway is away (simulated)")
         if self._is_deaf(operation, "lost"):
             raise Unavailable("the gateway does not answer (simulated)")
@@ -92,7 +102,7 @@ class Runner:
 
     @property
     def _voice(self) -> Voice:
-        return Voice(self.stage, self.life)
+        return Voice(self.stage, self.life, through_gateway=True)
 
     async def _beat(self) -> None:
         stage, script = self.stage, self.script
@@ -113,10 +123,14 @@ class Runner:
 
     async def _work(self) -> None:
         stage, script = self.stage, self.script
+        self._tell_resumed()
         if script.rows:
             await self._fill_sheet()
-            self._lease_receipt()
+        if script.acts:
+            await self._act_once()
         await stage.clock.nap(script.works_s)
+        if script.kind in PAUSES:
+            await self._pause()
         if script.pushes and script.terminal is not None:
             for terminal in self._pushed(script.terminal):
                 await self._push(terminal)
@@ -139,13 +153,7 @@ class Runner:
             except PortError:
                 await stage.clock.nap(min(2.0**tried, 8.0))
                 continue
-            stage.note(
-                "pushed",
-                type(outcome).__name__,
-                actor=self.life.name,
-                run=self.key.run_id,
-                attempt=self.key.attempt,
-            )
+            self._note("pushed", type(outcome).__name__)
             return
 
     async def _fill_sheet(self) -> None:
@@ -158,13 +166,58 @@ class Runner:
         except (PortError, FenceLost):
             return
 
-    def _lease_receipt(self) -> None:
-        """Claim an external action, as the receipt gateway does for a runner."""
-        world = self.stage.world
-        if world.live_attempt(self.key) is None:
+    async def _act_once(self) -> None:
+        """Do something outside under a receipt; what is in doubt is left alone (C28)."""
+        receipts, name = MemoryReceipts(self.stage.world, self._voice), self.life.name
+        try:
+            answer = await receipts.lease(self.key, RECEIPT, name)
+            if isinstance(answer, ReceiptLeased):
+                self._note("acted", RECEIPT)
+                await receipts.complete(self.key, RECEIPT, name, {"by": name})
+            else:
+                self._note("did not act", type(answer).__name__)
+        except (PortError, FenceLost):
             return
-        receipt = f"charge {self.key.run_id}"
-        world.receipts.setdefault(self.key.run_id, {}).setdefault(
-            receipt,
-            ReceiptRow(receipt_key=receipt, attempt=self.key.attempt, holder=self.life.name),
+
+    async def _pause(self) -> None:
+        """Hand in that the play pauses, until somebody answers, and be gone."""
+        stage, script = self.stage, self.script
+        terminals = MemoryTerminals(stage.world, self._voice)
+        suspended = Suspended(
+            suspension=self._suspension(),
+            report=Report(checkpoint=Checkpoint(state={"steps": [script.boundary_id]})),
         )
+        for tried in range(MOST_PUSHES):
+            try:
+                outcome = await terminals.suspend(self.key, suspended, Why("runner.suspended"))
+            except PortError:
+                await stage.clock.nap(min(2.0**tried, 8.0))
+                continue
+            self._note("paused", type(outcome).__name__)
+            return
+
+    def _suspension(self) -> Suspension:
+        script, until = self.script, self.stage.store_clock.now()
+        until += timedelta(seconds=script.pause_s)
+        if script.kind is Kind.SLEEPS:
+            return SleepSuspension(
+                boundary_id=script.boundary_id, runner_attempt=self.key.attempt, wake_at=until
+            )
+        return EventSuspension(
+            boundary_id=script.boundary_id,
+            runner_attempt=self.key.attempt,
+            event_key=EVENT,
+            expires_at=until,
+        )
+
+    def _tell_resumed(self) -> None:
+        """Note what the play was given for each suspension it passed (I23)."""
+        row = self.stage.world.attempts.get(self.key)
+        answers = None if row is None else row.checkpoint.state.get(RESUMED)
+        if isinstance(answers, Mapping):
+            for answer in answers.values():
+                self._note("resumed", json.dumps(answer, sort_keys=True, default=dict))
+
+    def _note(self, kind: str, what: str) -> None:
+        run_id, attempt = self.key.run_id, self.key.attempt
+        self.stage.note(kind, what, actor=self.life.name, run=run_id, attempt=attempt)

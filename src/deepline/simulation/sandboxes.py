@@ -12,7 +12,6 @@ import attrs
 from deepline.adapters.memory import Faults, MemorySandboxProvider
 from deepline.adapters.memory import Life as SandboxLife
 from deepline.adapters.memory.sandbox_provider import Sandbox
-from deepline.core.model.identity import AttemptKey
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef
 from deepline.core.model.sandbox import Stage as Found
 from deepline.ports.cleanup import Acceptance
@@ -24,6 +23,7 @@ from deepline.ports.sandbox_provider import (
     DeleteOutcome,
     DeletePending,
     GoneWithAcceptance,
+    Misrouted,
     NotFoundUnproven,
     OwnedPage,
     RunnerStart,
@@ -34,6 +34,7 @@ from deepline.simulation.life import Life
 from deepline.simulation.stage import Stage
 
 PROVIDER = "local"
+LONGEST_DENIAL_S = 40.0
 
 _UNTRUE = (
     Found.SANDBOX_NOT_FOUND,
@@ -48,6 +49,7 @@ _FALSE_DELETES: tuple[DeleteOutcome, ...] = (
     NotFoundUnproven(),
     DeleteFailed(code="internal", detail="simulated"),
     DeletePending(code="destroying", detail="simulated", accepted=False),
+    Misrouted(routing_domain=None),
 )
 
 
@@ -64,18 +66,20 @@ class Site:
     """What the simulation itself knows of the provider's sandboxes.
 
     `sandboxes` is the memory provider's own table, shared by all views. `looks` holds the newest
-    look by (actor, sandbox), `homes` which run and attempt a sandbox was made for.
+    look by (actor, sandbox), `homes` the operation a sandbox was made for, `denied` until when the
+    provider denies one.
     """
 
     sandboxes: dict[str, Sandbox] = attrs.field(factory=dict[str, Sandbox])
     looks: dict[tuple[str, str], Look] = attrs.field(factory=dict[tuple[str, str], Look])
-    homes: dict[str, AttemptKey] = attrs.field(factory=dict[str, AttemptKey])
+    homes: dict[str, Operation] = attrs.field(factory=dict[str, Operation])
     started: set[str] = attrs.field(factory=set[str])
     """Sandboxes in which a runner was started."""
     on_their_way: int = 0
     """Creates that have been sent and have not arrived."""
-    gone: Callable[[AttemptKey], None] = lambda _: None
-    """Told when the runner of an attempt is deleted with its sandbox."""
+    denied: dict[str, float] = attrs.field(factory=dict[str, float])
+    gone: Callable[[Operation], None] = lambda _: None
+    """Told when the sandbox of an operation is deleted, and its runner with it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -136,7 +140,7 @@ class WatchedProvider:
         if self.stage.mixture.slow_creates and self.stage.troubled:
             await self.stage.clock.nap(self.stage.dice.between(f"{name} takes", 0.0, 6.0))
         ref = await self.inner.create(operation, resources)
-        self.site.homes[ref.sandbox_id] = AttemptKey(operation.run_id, operation.attempt)
+        self.site.homes[ref.sandbox_id] = operation
         self._note("sandbox created", ref.sandbox_id)
         return ref
 
@@ -144,7 +148,7 @@ class WatchedProvider:
         """Find."""
         ref = await self.inner.find(operation)
         if ref is not None:
-            self.site.homes[ref.sandbox_id] = AttemptKey(operation.run_id, operation.attempt)
+            self.site.homes[ref.sandbox_id] = operation
         return ref
 
     async def start(self, sandbox: SandboxRef, runner: RunnerStart) -> StartedRunner:
@@ -157,7 +161,9 @@ class WatchedProvider:
         name = self.life.count_call(f"lie about {sandbox.sandbox_id}")
         if self.stage.mixture.slow_looks and self.stage.troubled:
             await self.stage.clock.nap(self.stage.dice.between(f"{name} takes", 0.0, 4.0))
-        if self._lies(name):
+        if self._denies(sandbox.sandbox_id):
+            found = Inspection(stage=Found.SANDBOX_NOT_FOUND)
+        elif self._lies(name):
             found = Inspection(stage=self.stage.dice.pick(f"{name} stage", _UNTRUE))
         self.site.looks[self.life.name, sandbox.sandbox_id] = Look(self.stage.now_s, found)
         self._note("inspected", sandbox.sandbox_id, found.stage.value)
@@ -167,20 +173,37 @@ class WatchedProvider:
         """Delete, or answer something that leaves the sandbox as it is."""
         self._note("delete asked", sandbox.sandbox_id)
         name = self.life.count_call(f"false delete of {sandbox.sandbox_id}")
-        if self._lies(name):
+        told: DeleteOutcome
+        if acceptance is None and self._denies(sandbox.sandbox_id):
+            told = NotFoundUnproven()
+        elif self._lies(name):
             told = self.stage.dice.pick(f"{name} answer", _FALSE_DELETES)
         else:
             told = await self.inner.delete(sandbox, acceptance)
             if isinstance(told, Deleted | GoneWithAcceptance | NotFoundUnproven):
-                key = self.site.homes.get(sandbox.sandbox_id)
-                if key is not None:
-                    self.site.gone(key)
+                home = self.site.homes.get(sandbox.sandbox_id)
+                if home is not None:
+                    self.site.gone(home)
         self._note("delete answered", sandbox.sandbox_id, type(told).__name__)
         return told
 
     async def owned(self, after: str | None = None) -> OwnedPage:
         """List."""
         return await self.inner.owned(after)
+
+    def _denies(self, sandbox_id: str) -> bool:
+        """Some sandboxes are said not to exist for a while, whoever asks."""
+        share, stage = self.stage.mixture.ghosts, self.stage
+        if not share or not stage.troubled:
+            return False
+        until_s = self.site.denied.get(sandbox_id)
+        if until_s is None:
+            name = f"ghost {sandbox_id}"
+            until_s = 0.0
+            if stage.dice.share(name) < share and stage.strikes(name):
+                until_s = stage.now_s + stage.dice.between(f"{name} for", 0.0, LONGEST_DENIAL_S)
+            self.site.denied[sandbox_id] = until_s
+        return stage.now_s < until_s
 
     def _lies(self, name: str) -> bool:
         lies = self.stage.mixture.lies
@@ -189,11 +212,11 @@ class WatchedProvider:
         return self.stage.dice.share(name) < lies and self.stage.strikes(name)
 
     def _note(self, kind: str, sandbox_id: str, what: str = "") -> None:
-        key = self.site.homes.get(sandbox_id)
+        home = self.site.homes.get(sandbox_id)
         self.stage.note(
             kind,
             f"{sandbox_id} {what}".rstrip(),
             actor=self.life.name,
-            run="" if key is None else key.run_id,
-            attempt=0 if key is None else key.attempt,
+            run="" if home is None else home.run_id,
+            attempt=0 if home is None else home.attempt,
         )

@@ -5,14 +5,18 @@ them, and people who submit plays. For a while everything that the seed's mixtur
 wrong; then the world is healed, and everything that was promised must come true in bounded time.
 """
 
+from functools import partial
+
 import attrs
 import trio
 
 from deepline.adapters.memory import World
 from deepline.core import placement
 from deepline.core.limits import Limits
+from deepline.core.model.identity import Lane, ReleaseId
+from deepline.core.queues import lane_of_release
 from deepline.simulation import mixture as mixtures
-from deepline.simulation.attached import Play, draw_play
+from deepline.simulation.attached import SECOND_RELEASE, Play, draw_play
 from deepline.simulation.clock import ProcessClock, VirtualClock
 from deepline.simulation.dice import Dice
 from deepline.simulation.healing import Healing
@@ -23,14 +27,14 @@ from deepline.simulation.life import Life
 from deepline.simulation.mixture import Mixture
 from deepline.simulation.observer import Observer
 from deepline.simulation.people import Person
-from deepline.simulation.processes import Process
+from deepline.simulation.processes import Process, Role
 from deepline.simulation.roles import SPECIALIST, Roles
 from deepline.simulation.rules import Invariant, Scene
 from deepline.simulation.sandboxes import PROVIDER, ProviderFactory, Site, memory_provider
 from deepline.simulation.scheduling import Strategy, make_schedule, scheduled
 from deepline.simulation.stage import Stage
 from deepline.simulation.starting import Starting
-from deepline.simulation.trouble import Trouble, plan
+from deepline.simulation.trouble import Trouble, plan, retirement
 
 
 @attrs.frozen(kw_only=True)
@@ -44,7 +48,7 @@ class WorldOptions:
 
     plays: int = 5
     workers: int = 2
-    controllers: int = 1
+    controllers: int | None = None
     troubled_s: float | None = None
     limits: Limits | None = None
     mixture: Mixture | None = None
@@ -69,7 +73,11 @@ def simulate(options: WorldOptions, seed: int) -> History:
         mixture=mixture,
         limits=limits,
         clock=clock,
-        world=World(clock=ProcessClock(clock), chance=dice.chance("store"), limits=limits),
+        world=World(
+            clock=ProcessClock(clock, drift=mixture.store_drift),
+            chance=dice.chance("store"),
+            limits=limits,
+        ),
         history=History(seed),
         schedule=make_schedule(options.strategy or mixture.strategy, dice.roll("schedule")),
         only=options.only,
@@ -125,6 +133,9 @@ def inhabit(
         )
         nursery.start_soon(Person(stage=stage, play=play, life=life).submit)
     troubles = plan(stage.dice, stage.mixture, stage.limits, list(processes), until_s)
+    if stage.mixture.retires_lane and stage.mixture.releases > 1 and "w2" in processes:
+        lane = lane_of_release(ReleaseId(SECOND_RELEASE))
+        troubles.append(retirement(stage.dice, lane, "w2", until_s))
     for trouble in troubles:
         nursery.start_soon(befall, stage, processes, trouble)
     healing = Healing(stage=stage, site=site, processes=processes, plays=plays, observer=observer)
@@ -133,12 +144,22 @@ def inhabit(
 
 def make_processes(options: WorldOptions, stage: Stage, roles: Roles) -> dict[str, Process]:
     """The workers and controllers by name; the first worker can run every policy."""
-    programs = {
-        f"w{number}": roles.specialist if number == 1 else roles.worker
+    programs: dict[str, Role] = {
+        f"w{number}": partial(
+            roles.worker,
+            policies=SPECIALIST if number == 1 else placement.POLICIES,
+            release_id=release_of(number, stage.mixture),
+        )
         for number in range(1, options.workers + 1)
     }
-    programs |= {f"c{number}": roles.controller for number in range(1, options.controllers + 1)}
+    controllers = options.controllers or stage.mixture.controllers
+    programs |= {f"c{number}": roles.controller for number in range(1, controllers + 1)}
     return {name: Process(stage=stage, name=name, role=role) for name, role in programs.items()}
+
+
+def release_of(number: int, mixture: Mixture) -> ReleaseId | None:
+    """Which release a worker serves: the second one has the lane of its own, where there is one."""
+    return ReleaseId(SECOND_RELEASE) if number == 2 and mixture.releases > 1 else None
 
 
 def sandbox_limit_of(dice: Dice, mixture: Mixture) -> int | None:
@@ -147,8 +168,10 @@ def sandbox_limit_of(dice: Dice, mixture: Mixture) -> int | None:
     A delete whose answer is lost leaves a not-found that proves nothing (I40), so its place stays
     taken for as long as nobody decides otherwise; with a limit such a world comes to a standstill.
     """
-    struck = mixture.strikes_calls or mixture.store_outages
-    calm = not (struck or mixture.crashes or mixture.pauses or mixture.stops)
+    struck = mixture.strikes_calls or mixture.store_outages or mixture.cuts
+    denied = mixture.endless_deletes or mixture.ghosts
+    died = mixture.crashes or mixture.pauses or mixture.stops
+    calm = not (struck or denied or died)
     return dice.pick("sandbox limit", (None, 2, 2)) if calm else None
 
 
@@ -166,13 +189,7 @@ def draw_plays(options: WorldOptions, stage: Stage, until_s: float) -> list[Play
     """Draw what people submit."""
     burst = stage.dice.share("burst") < 0.3
     plays = [
-        draw_play(
-            stage.dice,
-            number,
-            cancels=stage.mixture.cancels,
-            burst=burst,
-            until_s=until_s,
-        )
+        draw_play(stage.dice, number, stage.mixture, burst=burst, until_s=until_s)
         for number in range(1, options.plays + 1)
     ]
     return [play for play in plays if play.run_id not in options.left_out]
@@ -194,8 +211,26 @@ async def befall(stage: Stage, processes: dict[str, Process], trouble: Trouble) 
             processes[trouble.target].stop(trouble.lasts_s)
         case "lost lines":
             stage.world.drop_listeners()
-        case _:
-            stage.away[trouble.target] += 1
+        case "cut":
+            stage.cut[trouble.target, trouble.outside] = trouble.cut
             await stage.clock.nap(trouble.lasts_s)
-            stage.away[trouble.target] -= 1
+            stage.cut.pop((trouble.target, trouble.outside), None)
             stage.note("trouble over", trouble.name, actor="trouble")
+        case "retire lane":
+            stage.retired.add(Lane(trouble.target))
+            processes[trouble.outside].leave()
+        case "token flapping":
+            over_s = stage.now_s + trouble.lasts_s
+            while stage.now_s < over_s:
+                await be_away(stage, trouble.target, trouble.flap_s)
+                await stage.clock.nap(trouble.flap_s)
+        case _:
+            await be_away(stage, trouble.target, trouble.lasts_s)
+            stage.note("trouble over", trouble.name, actor="trouble")
+
+
+async def be_away(stage: Stage, outside: str, for_s: float) -> None:
+    """Take an outside away for a while; several may do so at once."""
+    stage.away[outside] += 1
+    await stage.clock.nap(for_s)
+    stage.away[outside] -= 1

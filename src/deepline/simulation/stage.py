@@ -8,12 +8,16 @@ import trio
 
 from deepline.adapters.memory import World
 from deepline.core.limits import Limits
+from deepline.core.model.identity import Lane
+from deepline.core.model.stale_runner import StaleRunner
 from deepline.ports.terminals import TerminalCommit
 from deepline.simulation.clock import ProcessClock, VirtualClock
 from deepline.simulation.dice import Dice
 from deepline.simulation.history import Event, History, Violation
 from deepline.simulation.mixture import Mixture
 from deepline.simulation.scheduling import Schedule
+from deepline.simulation.sweep_account import SweepAccount
+from deepline.simulation.trouble import Cut
 
 MAX_EVENTS = 200_000
 
@@ -27,8 +31,10 @@ class Stage:
     """The common ground of all processes, runners and people of a world.
 
     `only` names the faults that may strike, `None` for all of them. `troubled` ends when the
-    world is healed. `actor` and `operation` say who makes the step under way, `committing` which
-    commit it is.
+    world is healed, at `healed_s`. `actor` and `operation` say who makes the step under way,
+    `committing` which commit it is, and `judging` on which silent runner a verdict is stored.
+    `cut` holds the one-way cuts between processes and outsides, `retired` the lanes that no worker
+    serves any more.
     """
 
     dice: Dice
@@ -43,9 +49,15 @@ class Stage:
     actor: str = ""
     operation: str = ""
     committing: TerminalCommit | None = None
+    judging: StaleRunner | None = None
     away: Counter[str] = attrs.field(factory=Counter[str])
+    cut: dict[tuple[str, str], Cut] = attrs.field(factory=dict[tuple[str, str], Cut])
+    retired: set[Lane] = attrs.field(factory=set[Lane])
+    sweeps: list[SweepAccount] = attrs.field(factory=list[SweepAccount])
+    healed_s: float | None = None
     listeners: list[Callable[[Event], None]] = attrs.field(factory=list)
     over: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    store_clock: ProcessClock = attrs.field(init=False)
     is_over: bool = False
 
     @property
@@ -53,10 +65,9 @@ class Stage:
         """Virtual seconds."""
         return self.clock.current_time()
 
-    @property
-    def store_clock(self) -> ProcessClock:
-        """The time of the store, which is the true time."""
-        return ProcessClock(self.clock)
+    def __attrs_post_init__(self) -> None:
+        """Give the store its clock."""
+        self.store_clock = ProcessClock(self.clock, drift=self.mixture.store_drift)
 
     def is_away(self, outside: str) -> bool:
         """Is this outside away just now?"""

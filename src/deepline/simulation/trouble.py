@@ -3,7 +3,8 @@
 Each piece has a name, so that a shrunk world can leave it out.
 """
 
-from collections.abc import Iterator, Sequence
+import enum
+from collections.abc import Sequence
 
 import attrs
 
@@ -15,17 +16,33 @@ STORE = "store"
 TOKENS = "tokens"
 LEDGER = "ledger"
 PROVIDER = "provider"
+OUTSIDES = (STORE, STORE, TOKENS, LEDGER, PROVIDER)
+FLAPS_S = (0.5, 2.0, 6.0)
+
+
+class Cut(enum.StrEnum):
+    """Which way nothing gets through between a process and an outside."""
+
+    REQUESTS = "requests"
+    ANSWERS = "answers"
 
 
 @attrs.frozen(kw_only=True)
 class Trouble:
-    """One piece: what happens to whom, from when, for how long."""
+    """One piece: what happens to whom, from when, for how long.
+
+    `outside` and `cut` say where a link is cut and which way; `flap_s` is how long something that
+    comes and goes is away or there at a time.
+    """
 
     name: str
     kind: str
     target: str
     at_s: float
     lasts_s: float = 0.0
+    outside: str = STORE
+    cut: Cut = Cut.REQUESTS
+    flap_s: float = 0.0
 
 
 def plan(
@@ -47,6 +64,9 @@ def plan(
                     lasts_s=round(
                         dice.share(f"{name} lasts") * dice.pick(f"{name} longest", longest), 3
                     ),
+                    outside=dice.pick(f"{name} outside", OUTSIDES),
+                    cut=dice.pick(f"{name} way", tuple(Cut)),
+                    flap_s=dice.pick(f"{name} flap", FLAPS_S),
                 )
             )
 
@@ -58,10 +78,13 @@ def plan(
     add("ledger outage", mixture.ledger_outages, (LEDGER,), (5.0, 40.0))
     add("provider outage", mixture.provider_outages, (PROVIDER,), (10.0, 60.0))
     add("store outage", mixture.store_outages, (STORE,), (3.0, 3 * lease_s))
+    add("cut", mixture.cuts, workers, (lease_s, 3 * lease_s))
+    add("token flapping", mixture.flapping_tokens, (TOKENS,), (outage_s, 3 * outage_s))
     add("lost lines", mixture.lost_lines, (STORE,), (0.0,))
     return sorted(drawn, key=lambda one: (one.at_s, one.name))
 
 
-def outages(troubles: Sequence[Trouble]) -> Iterator[Trouble]:
-    """Those which take a whole outside away for a while."""
-    return (one for one in troubles if one.kind.endswith("outage"))
+def retirement(dice: Dice, lane: str, worker: str, until_s: float) -> Trouble:
+    """The last worker of a lane leaves for good, and whatever is parked there stays parked."""
+    at_s = round(dice.between("retire lane at", 0.5, until_s), 3)
+    return Trouble(name="retire lane", kind="retire lane", target=lane, outside=worker, at_s=at_s)

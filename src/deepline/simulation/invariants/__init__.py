@@ -5,6 +5,7 @@ from deepline.simulation.invariants.cleanup import CLEANUP
 from deepline.simulation.invariants.deferrals import DEFERRALS
 from deepline.simulation.invariants.ends import ENDS
 from deepline.simulation.invariants.ledger import LEDGER
+from deepline.simulation.invariants.sweeps import SWEEPS
 from deepline.simulation.invariants.verdicts import VERDICTS
 from deepline.simulation.rules import Invariant
 
@@ -15,4 +16,5 @@ INVARIANTS: tuple[Invariant, ...] = (
     *DEFERRALS,
     *LEDGER,
     *BEGINNINGS,
+    *SWEEPS,
 )

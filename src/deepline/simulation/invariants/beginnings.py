@@ -1,4 +1,4 @@
-"""How runs begin, and who may execute them (I23–I26, I31, I46, I51, I52).
+"""How runs begin, and who may execute them (I23–I26, I31, I46, I51, I52, C28).
 
 Watches: submissions and their answers, attempts as they begin, signals as plays get them, receipts
 as they are released, and the text of the whole history for secrets.
@@ -62,6 +62,13 @@ def _released_too_early(event: Event, _: Scene) -> str | None:
     return None
 
 
+def _acts_once(event: Event, scene: Scene) -> str | None:
+    count = scene.memory.get(("acts", event.run, event.what), 0)
+    assert isinstance(count, int)
+    scene.memory["acts", event.run, event.what] = count + 1
+    return f"{event.what} was done twice for {event.run}" if count else None
+
+
 def _no_secret_told(scene: Scene) -> str | None:
     text = "\n".join([event.what for event in scene.stage.history.events])
     for key, row in scene.world.attempts.items():
@@ -107,6 +114,11 @@ BEGINNINGS: tuple[Invariant, ...] = (
         "I31",
         "What an attempt holds is not released before its end or the loss of its fence.",
         events=[("release asked", _released_too_early)],
+    ),
+    invariant(
+        "C28",
+        "What a play does outside under a receipt is done at most once.",
+        events=[("acted", _acts_once)],
     ),
     invariant("I46", "No lease token is told to anybody.", at_end=[_no_secret_told]),
     invariant(

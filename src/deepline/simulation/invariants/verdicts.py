@@ -4,23 +4,27 @@ Watches: every runner terminal as it is stored, with the decision that stored it
 on the attempt, and what the provider told the process that decided.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 
+from deepline.adapters.memory.rows import AttemptRow
 from deepline.core import silence
 from deepline.core.model.checkpoint import SilenceWatch
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.sandbox import PROVES_GONE, UNANSWERED, Stage
 from deepline.core.model.suspension import DetachedSuspension
-from deepline.simulation.clock import seconds_of
+from deepline.core.parking import RESUMED
 from deepline.simulation.history import Event
 from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
 from deepline.simulation.sandboxes import Look
 
 LOST = "arbitration.lost"
+SWEPT = "sweep.lost"
 CEILINGS = frozenset({"arbitration.ceiling", "overdue.ceiling"})
-INSPECTED = "arbitration.inspected_result"
+INSPECTED = frozenset({"arbitration.inspected_result", "sweep.inspected_result"})
 _ALIVE = frozenset({Stage.COMMAND_RUNNING, Stage.SANDBOX_STARTING, Stage.NOT_STARTED})
-_ROUNDING = timedelta(milliseconds=2)
+_ROUNDING = timedelta(milliseconds=30)
+"""How far a clock that drifts is wrong after the longest wake."""
 
 
 def _judged_on_current_heartbeat(step: Step) -> str | None:
@@ -30,6 +34,36 @@ def _judged_on_current_heartbeat(step: Step) -> str | None:
     current = step.scene.world.attempts[step.key].heartbeat.value
     if judged != current:
         return f"lost by heartbeat {judged} while {current} was accepted"
+    return None
+
+
+def _swept_on_current_heartbeat(step: Step) -> str | None:
+    if step.rule != SWEPT:
+        return None
+    runner, row = step.scene.stage.judging, step.scene.world.attempts[step.key]
+    if runner is None or runner.key != step.key:
+        return "lost by a sweep that did not find it silent"
+    if runner.liveness.identity != row.heartbeat:
+        return f"swept by heartbeat {runner.liveness.identity.value}, now {row.heartbeat.value}"
+    return None
+
+
+def _swept_silent_and_gone(step: Step) -> str | None:
+    """The runner was stale when the sweep found it, and the provider proved it gone."""
+    suspension = step.after.suspension
+    if step.rule != SWEPT:
+        return None
+    if not isinstance(suspension, DetachedSuspension):
+        return "swept without a detached runner"
+    row, stage = step.scene.world.attempts[step.key], step.scene.stage
+    heard_at = row.heartbeat_at or suspension.started_at
+    stale_at = heard_at + silence.heartbeat_timeout(suspension, stage.limits)
+    if stage.store_clock.now() + _ROUNDING < stale_at:
+        return "swept though it was heard of lately"
+    look = _look(step)
+    if look is None or look.inspection.stage not in PROVES_GONE:
+        told = "nothing" if look is None else look.inspection.stage.value
+        return f"swept though the provider said {told}"
     return None
 
 
@@ -52,18 +86,20 @@ def _silence_was_confirmed(step: Step) -> str | None:
         told = "nothing" if look is None else look.inspection.stage.value
         return f"lost though the provider said {told}"
     claimed_at = None if step.before is None else step.before.due_at
-    if claimed_at is not None and look.at_s + 0.001 < seconds_of(claimed_at):
+    if claimed_at is not None and look.at_s + 0.001 < step.scene.stage.store_clock.seconds_of(
+        claimed_at
+    ):
         return "lost by a look from before this wake"
     return None
 
 
 def _no_verdict_without_answer(step: Step) -> str | None:
-    if step.rule not in {LOST, INSPECTED}:
+    if step.rule not in {LOST, SWEPT, *INSPECTED}:
         return None
     look = _look(step)
     if look is None or look.inspection.stage in UNANSWERED:
         return f"{step.rule} though the provider did not answer"
-    if step.rule == INSPECTED and look.inspection.result is None:
+    if step.rule in INSPECTED and look.inspection.result is None:
         return "a result was taken from an inspection that had none"
     return None
 
@@ -74,9 +110,9 @@ def _no_verdict_on_the_living(step: Step) -> str | None:
         return None
     if step.rule in CEILINGS:
         early = suspension.ceiling_at - step.scene.stage.store_clock.now()
-        if early > timedelta(0):
+        if early > _ROUNDING:
             return f"out of time {early.total_seconds():.6f} s before its ceiling"
-    if step.rule == LOST:
+    if step.rule in {LOST, SWEPT}:
         look = _look(step)
         if look is not None and look.inspection.stage in _ALIVE:
             return f"lost while the provider said {look.inspection.stage.value}"
@@ -125,25 +161,37 @@ def _play_starts_once(event: Event, scene: Scene) -> str | None:
     count = scene.memory.get(("starts", event.run), 0)
     assert isinstance(count, int)
     scene.memory["starts", event.run] = count + 1
-    if count:
-        return f"the play of {event.run} was started twice"
     row = scene.world.attempts.get(AttemptKey(RunId(event.run), event.attempt))
+    if count and (row is None or count > _pauses_passed(row)):
+        return f"the play of {event.run} was started twice"
     if row is None or not row.may_have_started:
         return f"the play of {event.run} was started before its sandbox was recorded"
     return None
+
+
+def _pauses_passed(row: AttemptRow) -> int:
+    """How often the play of an attempt paused and was answered."""
+    answers = row.checkpoint.state.get(RESUMED)
+    return len(answers) if isinstance(answers, Mapping) else 0
 
 
 VERDICTS: tuple[Invariant, ...] = (
     invariant(
         "I05",
         "A lost verdict is never stored after a heartbeat other than the one it was judged on.",
-        steps=[(Moment.TERMINAL, _judged_on_current_heartbeat)],
+        steps=[
+            (Moment.TERMINAL, _judged_on_current_heartbeat),
+            (Moment.TERMINAL, _swept_on_current_heartbeat),
+        ],
     ),
     invariant(
         "I06",
         "A lost verdict needs a whole confirmed silence and a proof, in this wake, that the "
         "sandbox is gone.",
-        steps=[(Moment.TERMINAL, _silence_was_confirmed)],
+        steps=[
+            (Moment.TERMINAL, _silence_was_confirmed),
+            (Moment.TERMINAL, _swept_silent_and_gone),
+        ],
     ),
     invariant(
         "I07",
@@ -166,8 +214,8 @@ VERDICTS: tuple[Invariant, ...] = (
     ),
     invariant(
         "I11",
-        "The play of a run is started at most once, in a sandbox that is recorded; nothing "
-        "replays it.",
+        "The play of a run is started at most once, in a sandbox that is recorded, and goes on "
+        "only after a pause; nothing replays it.",
         events=[("play started", _play_starts_once)],
     ),
 )
