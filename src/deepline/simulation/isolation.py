@@ -11,10 +11,13 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
+
+import attrs
+import trio._core._run as trio_loop
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -66,3 +69,42 @@ def _guarded(name: str, real: Callable[P, Answer], thread: int) -> Callable[P, A
         return real(*arguments, **named)
 
     return guard
+
+
+@attrs.define(eq=False)
+class NoOutside:
+    """Stands in for Trio's input and output within one run: nothing ever comes from outside.
+
+    Asking the system for events between every two instants is a tenth of a world's time.
+    """
+
+    real: trio_loop.TheIOManager
+    still: Callable[[], None]
+
+    def get_events(self, timeout: float) -> Sequence[object]:
+        """No events; where one would wait for some, nothing in the world is due any more."""
+        if timeout > 0:
+            self.still()
+        return ()
+
+    def process_events(self, events: Sequence[object]) -> None:
+        """There are none."""
+
+    async def wait_readable(self, sock: int) -> None:
+        """Let Trio's own task wait, as it does from the beginning of a run to its end."""
+        await self.real.wait_readable(sock)
+
+
+@contextmanager
+def shut_off(still: Callable[[], None]) -> Iterator[None]:
+    """Let the run of Trio that this is entered in neither read nor write outside within.
+
+    `still` is told when nothing is due any more; it must end the world, which would wait for ever.
+    """
+    runner = trio_loop.GLOBAL_RUN_CONTEXT.runner
+    real = runner.io_manager
+    runner.io_manager = cast("trio_loop.TheIOManager", NoOutside(real, still))
+    try:
+        yield
+    finally:
+        runner.io_manager = real

@@ -6,6 +6,7 @@ code may still run to its end, as Python's `finally` does, but the world never h
 is what kill -9 means. A paused process is one whose calls all wait.
 """
 
+import functools
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -24,7 +25,7 @@ from deepline.ports.errors import (
 )
 from deepline.simulation.dice import UNIT
 from deepline.simulation.life import Life
-from deepline.simulation.mixture import BEFORE, HOT_SHARE
+from deepline.simulation.mixture import BEFORE
 from deepline.simulation.stage import Stage
 from deepline.simulation.trouble import LEDGER, PROVIDER, STORE, TOKENS, Cut
 
@@ -96,6 +97,7 @@ class Crashed(BaseException):
     """The process that made this call is dead; nothing it does reaches the world."""
 
 
+@functools.cache
 def outside_of(operation: str) -> str:
     """Which outside an operation goes to: the store, the tokens, the ledger, or the provider."""
     port = operation.partition(".")[0]
@@ -192,7 +194,7 @@ class Link:
         strike, answer, length, latency = stage.dice.slices(name)
         if mixture.latency_s and latency & 3 == 0:
             await stage.clock.nap(mixture.latency_s * (latency + 1) / UNIT * 2)
-        if operation == mixture.hot_call and strike < HOT_SHARE * UNIT:
+        if operation == mixture.hot_call and strike < mixture.hot_share * UNIT:
             return await self._burn(name, operation, outside, length)
         if operation in UNSTRUCK or not self._is_focused(operation):
             return False
@@ -261,9 +263,10 @@ class Link:
                 raise _error_of("unanswered", outside_of(operation), reads=operation in READS)
 
     def _wait_s(self, length: int) -> float:
-        """A wait of up to three leases, mostly short."""
+        """A wait of up to three leases, short in most worlds."""
         share = (length + 1) / UNIT
-        return share**3 * longest_wait_s(self.stage.limits)
+        power = 1 if self.stage.mixture.long_waits else 3
+        return float(share**power * longest_wait_s(self.stage.limits))
 
 
 def longest_wait_s(limits: Limits) -> float:

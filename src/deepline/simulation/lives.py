@@ -112,6 +112,8 @@ def draw_life(
     who = f"{key.run_id}#{key.attempt}"
     name = f"life {who}{f'.{part}' if part > 1 else ''}"
     kind = dice.pick(name, _KINDS if part < MOST_PARTS else _LAST_KINDS)
+    if mixture.returning and dice.share(f"{name} is heard again") < mixture.returning:
+        kind = Kind.RETURNS
     works_s = dice.between(f"{name} works", 0.0, dice.pick(f"{name} longest", (0.5, 6.0, 25.0)))
     lease_s = limits.claim_lease.total_seconds()
     silent_s = 2 * lease_s + dice.pick(f"{name} returns", _RETURNS_S)

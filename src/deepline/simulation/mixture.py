@@ -47,7 +47,7 @@ HOT_KINDS = ("stuck", "stuck", "slow", "unanswered", "reply_lost", "crash", "cra
 HOT_SHARE = 0.4
 JUDGES = ("terminals.offer", "liveness_work.record_verdict", "terminals.commit")
 """Calls by which silent runners are given up."""
-JUDGING_SHARE = 0.1
+JUDGING_SHARE = 0.15
 """The share of worlds made for runners that are heard again while they are given up."""
 
 GENTLE_SHARE = 0.2
@@ -73,6 +73,12 @@ class Mixture:
     hot_call: str
     hot_kind: str
     """One call, and what befalls it time and again; both empty in most worlds."""
+    hot_share: float
+    """The share of the hot call that is struck."""
+    long_waits: bool
+    """Are waits of any length as likely as others? Else most of them are short."""
+    returning: float
+    """The share of runners that are silent until they are about to be given up."""
     latency_s: float
     hints_lost: float
     skew_s: float
@@ -129,6 +135,9 @@ def draw(dice: Dice) -> Mixture:
         focus=dice.pick("focus", _FOCUSES),
         hot_call=dice.pick("hot call", HOT_CALLS) if is_hot else "",
         hot_kind=dice.pick("hot kind", HOT_KINDS) if is_hot else "",
+        hot_share=HOT_SHARE,
+        long_waits=False,
+        returning=0.0,
         latency_s=dice.pick("latency", _LATENCIES_S),
         hints_lost=dice.pick("hints", (0.0, 0.0, 0.0, 0.3, 1.0)),
         skew_s=dice.pick("skew", (0.0, 0.0, 2.0, 900.0)),
@@ -169,7 +178,10 @@ def _judging(dice: Dice, mixture: Mixture) -> Mixture:
     return attrs.evolve(
         mixture,
         hot_call=dice.pick("judge", JUDGES),
-        hot_kind=dice.pick("judge kind", ("stuck", "slow")),
+        hot_kind=dice.pick("judge kind", ("stuck", "stuck", "slow")),
+        hot_share=0.8,
+        long_waits=True,
+        returning=0.3,
         ghosts=0.9,
         sweep=SweepMode.ENFORCE,
     )
@@ -200,6 +212,9 @@ def calm() -> Mixture:
         focus=0.0,
         hot_call="",
         hot_kind="",
+        hot_share=0.0,
+        long_waits=False,
+        returning=0.0,
         latency_s=0.0,
         hints_lost=0.0,
         skew_s=0.0,

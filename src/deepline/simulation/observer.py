@@ -22,6 +22,20 @@ from deepline.simulation.snapshot import BLANK, Snapshot, take
 FULL_LOOK_EVERY = 32
 """Runs that have come to rest are compared once in so many steps."""
 MOST_STEPS_IN_AN_INSTANT = 2_000
+QUIET = READS | {
+    "admission.ensure_lane",
+    "duties.release",
+    "duties.renew",
+    "duties.take",
+    "engine.extend",
+    "executor_tokens.mint",
+    "receipts.complete",
+    "receipts.lease",
+    "sheets.finish_rows",
+    "sheets.open_sheet",
+    "sheets.release",
+}
+"""Operations that change nothing a snapshot holds; should one do so, the next step shows it."""
 
 
 @attrs.define(eq=False)
@@ -79,7 +93,7 @@ class Observer:
 
     def _came_to_nothing(self, operation: str) -> bool:
         """A read, or a poll that found nothing to do: most steps are, and they cost no look."""
-        if operation in READS:
+        if operation in QUIET:
             return True
         world = self.scene.world
         match operation:

@@ -21,12 +21,15 @@ class SweepAccount:
     mode: SweepMode
     settings: SweepSettings
     sweeping: Sweeping | None = None
-    ended: bool = False
     passes: list[float] = attrs.field(factory=list[float])
     reads: dict[int, float] = attrs.field(factory=dict[int, float])
     seen: dict[AttemptKey, float] = attrs.field(factory=dict[AttemptKey, float])
     waiting: dict[AttemptKey, int] = attrs.field(factory=dict[AttemptKey, int])
     settling: int = 0
+    cut: list[float] = attrs.field(factory=list[float])
+    """When writes of settlements were cut."""
+    over_s: float | None = None
+    """When the sweep itself was cut, or asked to stop."""
 
     @property
     def name(self) -> str:

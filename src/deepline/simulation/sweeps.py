@@ -80,10 +80,7 @@ async def _sweep_once(seat: SweepSeat, stop: Stop) -> None:
         settings=sweep_settings(),
     )
     stage.sweeps.append(account)
-    try:
-        await LivenessSweep(partial(_begin, seat, account)).run(stop)
-    finally:
-        account.ended = True
+    await LivenessSweep(partial(_begin, seat, account)).run(stop)
 
 
 def _begin(
@@ -93,6 +90,7 @@ def _begin(
     writing = SweepLink(stage, life, account=account)
     settling = SettlingLink(stage, life, account=account)
     world = stage.world
+    reads.start_soon(_until_over, stage, account)
     account.sweeping = Sweeping(
         ports=SweepPorts(
             work=WitnessedWork(world, writing, stage=stage, account=account),
@@ -114,6 +112,14 @@ def _begin(
         writes=writes,
     )
     return account.sweeping
+
+
+async def _until_over(stage: Stage, account: SweepAccount) -> None:
+    """Notice when the sweep itself is cut."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        account.over_s = stage.now_s
 
 
 @attrs.define(eq=False)
@@ -146,6 +152,11 @@ class SettlingLink(SweepLink):
             self.stage.note("settlements overlap", operation, actor=self.life.name)
         try:
             await super().before(operation)
+        except trio.Cancelled:
+            self.account.settling -= 1
+            if operation == "terminals.commit" and not self.life.dead:
+                self.account.cut.append(self.stage.now_s)
+            raise
         except BaseException:
             self.account.settling -= 1
             raise

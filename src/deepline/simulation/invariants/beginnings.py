@@ -14,7 +14,7 @@ from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
 
 def _signal_is_stored(event: Event, scene: Scene) -> str | None:
     answer = json.loads(event.what)
-    if answer.get("kind") != "integration_event" or answer["payload"] is None:
+    if answer.get("kind") != "integration_event" or answer["expired"]:
         return None
     stored = [row.payload for row in scene.world.signals.get(RunId(event.run), ())]
     if answer["payload"] not in stored:

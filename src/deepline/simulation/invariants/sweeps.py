@@ -1,4 +1,4 @@
-"""What the sweep over silent runners may do, and how much of it (I32–I35, I37–I39, I53, L04, L09).
+"""What the sweep over silent runners may do, and how much of it (I32–I35, I37–I39, I53, C42, L09).
 
 Watches: each pass as it begins, each read, each settlement, and every verdict as it is stored.
 """
@@ -111,6 +111,15 @@ def _names_its_provider(step: Step) -> str | None:
     return None if told == provider else f"a verdict about {provider} names {told}"
 
 
+def _nothing_cut(scene: Scene) -> str | None:
+    """A settlement is left to end, unless its whole sweep is over."""
+    for account in scene.stage.sweeps:
+        for at_s in account.cut:
+            if account.over_s is None or account.over_s > at_s:
+                return f"{account.owner} cut the write of a settlement at {at_s:.3f} s"
+    return None
+
+
 def _goes_on_sweeping(scene: Scene) -> str | None:
     """Long enough after the healing somebody sweeps, whatever hung before."""
     stage = scene.stage
@@ -171,6 +180,11 @@ SWEEPS: tuple[Invariant, ...] = (
         "I53",
         "A verdict of the sweep names the provider that was read.",
         steps=[(Moment.TERMINAL, _names_its_provider)],
+    ),
+    invariant(
+        "C42",
+        "A settlement of a sweep that takes longer than its pass is left to end.",
+        at_end=[_nothing_cut],
     ),
     invariant(
         "L09",
