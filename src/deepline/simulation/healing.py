@@ -12,7 +12,6 @@ import attrs
 import trio
 
 from deepline.adapters.memory.rows import RunRow
-from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 from deepline.core.model.suspension import DetachedSuspension
@@ -108,9 +107,10 @@ class Healing:
         row = self.stage.world.newest_attempt(run)
         if run.lane not in self.stage.retired:
             return False
-        if row is None or row.status is not AttemptStatus.WAITING or row.pending is not None:
+        if row is None or not row.live:
             return True
-        return row.runner_terminal is None and not isinstance(row.suspension, DetachedSuspension)
+        paused = row.pending is not None or not isinstance(row.suspension, DetachedSuspension)
+        return row.runner_terminal is None and paused
 
     def _unended(self, run_id: str, status: RunStatus, attempt: int) -> tuple[str, str]:
         run = self.stage.world.runs[RunId(run_id)]

@@ -41,6 +41,8 @@ class Kind(enum.StrEnum):
     """It pushes another result after its first."""
     NEVER_BEATS = "never beats"
     """It pushes in time and never beats."""
+    FIRST_BEATS_LATE = "first beats late"
+    """Its first beat comes just as it would be given up."""
     SLEEPS = "sleeps"
     """It hands in that it wants to sleep, and goes."""
     WAITS = "waits"
@@ -59,6 +61,7 @@ _WEIGHTS: Mapping[Kind, int] = {
     Kind.BEATS_LATE: 2,
     Kind.PUSHES_TWICE: 2,
     Kind.NEVER_BEATS: 1,
+    Kind.FIRST_BEATS_LATE: 1,
     Kind.SLEEPS: 3,
     Kind.WAITS: 2,
 }
@@ -113,11 +116,11 @@ def draw_life(
     name = f"life {who}{f'.{part}' if part > 1 else ''}"
     kind = dice.pick(name, _KINDS if part < MOST_PARTS else _LAST_KINDS)
     if mixture.returning and dice.share(f"{name} is heard again") < mixture.returning:
-        kind = Kind.RETURNS
+        kind = dice.pick(f"{name} is heard again so", (Kind.RETURNS, Kind.FIRST_BEATS_LATE))
     works_s = dice.between(f"{name} works", 0.0, dice.pick(f"{name} longest", (0.5, 6.0, 25.0)))
     lease_s = limits.claim_lease.total_seconds()
     silent_s = 2 * lease_s + dice.pick(f"{name} returns", _RETURNS_S)
-    if kind is Kind.RETURNS:
+    if kind in {Kind.RETURNS, Kind.FIRST_BEATS_LATE}:
         works_s = silent_s + dice.pick(f"{name} pushes", (0.0, 0.5, 3.0))
     if kind is Kind.FALLS_SILENT:
         works_s += dice.between(f"{name} silent", 1.0, 4.0) * lease_s

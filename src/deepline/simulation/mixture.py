@@ -255,7 +255,7 @@ def sweep_settings() -> SweepSettings:
         reads_per_provider=2,
         read_deadline=timedelta(seconds=7),
         abandoned_max=2,
-        page=2,
+        page=1,
         recheck=timedelta(seconds=9),
     )
 

@@ -112,6 +112,8 @@ class Runner:
             period_s = stage.limits.claim_lease.total_seconds() * 1.02
         silent_from_s = stage.now_s + script.works_s * 0.2
         returns = script.kind is Kind.RETURNS
+        if script.kind is Kind.FIRST_BEATS_LATE:
+            await stage.clock.nap(script.silent_s)
         while not (script.kind is Kind.FALLS_SILENT and stage.now_s >= silent_from_s):
             try:
                 if isinstance(await liveness.beat(self.key), BeatRefused):

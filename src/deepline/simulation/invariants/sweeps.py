@@ -1,4 +1,4 @@
-"""What the sweep over silent runners may do, and how much of it (I32–I35, I37–I39, I53, C42, L09).
+"""What the sweep over silent runners may do, and how much of it (I32–I35, I37–I39, I53, C42, C43, L09).
 
 Watches: each pass as it begins, each read, each settlement, and every verdict as it is stored.
 """
@@ -24,6 +24,16 @@ def _of(event: Event, scene: Scene) -> SweepAccount:
 
 def _overlaps(event: Event, _: Scene) -> str | None:
     return f"{event.actor} settles two runs at once ({event.what})"
+
+
+def _alone(event: Event, scene: Scene) -> str | None:
+    """One that is being cut in this very instant counts as over."""
+    mine = _of(event, scene)
+    for other in scene.stage.sweeps:
+        is_over = other.over_s is not None or scene.stage.is_over
+        if other is not mine and not is_over and other.passes:
+            return f"{mine.owner} sweeps while {other.owner} does"
+    return None
 
 
 def _settles_in_time(event: Event, scene: Scene) -> str | None:
@@ -145,6 +155,11 @@ SWEEPS: tuple[Invariant, ...] = (
         "I32",
         "At most one settlement of a sweep runs in a process at any time.",
         events=[("settlements overlap", _overlaps)],
+    ),
+    invariant(
+        "C43",
+        "One process at a time sweeps.",
+        events=[("sweep pass", _alone)],
     ),
     invariant(
         "I33",

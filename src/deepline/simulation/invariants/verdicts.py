@@ -1,4 +1,4 @@
-"""What may be said of a runner that says nothing itself (I05–I11).
+"""What may be said of a runner that says nothing itself (I05–I11, C29).
 
 Watches: every runner terminal as it is stored, with the decision that stored it, the silence watch
 on the attempt, and what the provider told the process that decided.
@@ -12,7 +12,7 @@ from deepline.core import silence
 from deepline.core.model.checkpoint import SilenceWatch
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.sandbox import PROVES_GONE, UNANSWERED, Stage
-from deepline.core.model.suspension import DetachedSuspension
+from deepline.core.model.suspension import DetachedSuspension, SleepSuspension
 from deepline.core.parking import RESUMED
 from deepline.simulation.history import Event
 from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
@@ -150,6 +150,22 @@ def _no_proof_is_kept(step: Step) -> str | None:
     return None
 
 
+def _not_paused(step: Step) -> str | None:
+    """A play that has paused has no runner of which anything could be said (C29)."""
+    row = step.scene.world.attempts.get(step.key)
+    if row is None or step.after.runner_terminal is None or not row.suspended:
+        return None
+    return "a terminal was stored on an attempt whose play has paused"
+
+
+def _slept_long_enough(step: Step) -> str | None:
+    waited = None if step.before is None else step.before.suspension
+    if step.operation != "attempts.resume" or not isinstance(waited, SleepSuspension):
+        return None
+    early = waited.wake_at - step.scene.stage.store_clock.now()
+    return f"woken {early.total_seconds():.3f} s early" if early > _ROUNDING else None
+
+
 def _look(step: Step) -> Look | None:
     suspension = step.after.suspension
     if not isinstance(suspension, DetachedSuspension):
@@ -211,6 +227,11 @@ VERDICTS: tuple[Invariant, ...] = (
             (Moment.ANY, _watched),
             (Moment.ANY, _no_proof_is_kept),
         ],
+    ),
+    invariant(
+        "C29",
+        "A play that paused gets no verdict, and goes on no sooner than it asked to.",
+        steps=[(Moment.TERMINAL, _not_paused), (Moment.ANY, _slept_long_enough)],
     ),
     invariant(
         "I11",

@@ -9,6 +9,8 @@ from deepline.simulation.planted_bugs.cleanup import CLEANUP_BUGS
 from deepline.simulation.planted_bugs.deferrals import DEFERRAL_BUGS
 from deepline.simulation.planted_bugs.ends import END_BUGS
 from deepline.simulation.planted_bugs.ledger import LEDGER_BUGS
+from deepline.simulation.planted_bugs.pauses import PAUSE_BUGS
+from deepline.simulation.planted_bugs.sweeps import SWEEP_BUGS
 from deepline.simulation.planted_bugs.verdicts import VERDICT_BUGS
 
 PLANTED: tuple[Mutant, ...] = (
@@ -18,4 +20,6 @@ PLANTED: tuple[Mutant, ...] = (
     *DEFERRAL_BUGS,
     *CLEANUP_BUGS,
     *LEDGER_BUGS,
+    *SWEEP_BUGS,
+    *PAUSE_BUGS,
 )

@@ -70,6 +70,20 @@ VERDICT_BUGS = (
         "if False:",
     ),
     bug(
+        "heartbeats-compared-by-time",
+        "Two heartbeats of one minute count as the same.",
+        f"{MEMORY}.terminals:_heart_matches",
+        "fence.identity == attempt.heartbeat",
+        '(fence.identity.value or "")[:16] == (attempt.heartbeat.value or "")[:16]',
+    ),
+    bug(
+        "no-heartbeat-matches-all",
+        "A verdict on a runner that never beat is stored though it has beaten since.",
+        f"{MEMORY}.terminals:_heart_matches",
+        "fence.identity == attempt.heartbeat",
+        "fence.identity.value in (None, attempt.heartbeat.value)",
+    ),
+    bug(
         "own-clock-decides",
         "A worker judges durable instants by its own wall clock.",
         f"{RUNTIME}.store_time:StoreTime.now",
