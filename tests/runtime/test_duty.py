@@ -134,6 +134,7 @@ async def test_a_holder_cut_off_from_the_store_stops_in_time(
             partition.stalled = {"duties.renew", "duties.take", "duties.release"}
         else:
             partition.failing = {"duties.renew": AWAY, "duties.release": AWAY}
+            partition.stalled = {"duties.take"}
         nursery.start_soon(office.run, "two")
         await trio.sleep(LEASE_S + 5)
         assert office.at_work == {"two"}
@@ -142,6 +143,21 @@ async def test_a_holder_cut_off_from_the_store_stops_in_time(
 
     assert "duty_lost" in office.names()
     assert ("duty_renewal_failed" in office.names()) is not stalls
+
+
+async def test_a_holder_cut_off_stops_before_its_lease_ends(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Clocks differ: what the holder counts as its lease the store may count as more."""
+    office, partition = Office(), StallingStore()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(office.run, "one", partition)
+        await trio.sleep(25)
+        partition.stalled = {"duties.renew", "duties.take", "duties.release"}
+        await trio.sleep_until(trio.current_time() - 5 + LEASE_S * 0.95)
+        assert office.at_work == set()
+        nursery.cancel_scope.cancel()
 
 
 async def test_one_failed_renewal_is_no_loss(autojump_clock: trio.testing.MockClock) -> None:

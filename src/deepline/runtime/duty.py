@@ -2,7 +2,8 @@
 
 Whoever waits for a duty learns when its holder's lease ends and asks again then, so that a dead
 holder is replaced within its lease. Whoever holds it is cut before its lease can end by the
-store's clock, because its own count begins when it asked and not when it was answered.
+store's clock: its own count begins when it asked and not when it was answered, and it leaves a
+part of the lease unused, because no two clocks run alike.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,8 @@ from deepline.runtime.supervision import CHANNEL, text_of
 LEASE = timedelta(seconds=30)
 RENEWALS = 3
 """Renewals in a lease, so that one that fails is no loss yet."""
+MARGIN = 0.1
+"""Share of the lease that is kept as a distance to its end."""
 RELEASE_S = 5.0
 
 
@@ -38,6 +41,10 @@ class DutyHolder:
     is_held: bool = attrs.field(init=False, default=False)
     """True while this process does the duty."""
 
+    @property
+    def _held_s(self) -> float:
+        return self.lease.total_seconds() * (1 - MARGIN)
+
     async def run(self, stop: Stop, work: Callable[[], Awaitable[None]]) -> None:
         """Do the work whenever the duty is ours, until it returns or `stop` ends the wait.
 
@@ -55,7 +62,7 @@ class DutyHolder:
             asked = trio.current_time()
             answer = await self.duties.take(self.duty, self.owner, lease=self.lease)
             if not isinstance(answer, DutyElsewhere):
-                return asked + self.lease.total_seconds()
+                return asked + self._held_s
             with stop.interrupts():
                 await trio.sleep(min(answer.left, self.lease / RENEWALS).total_seconds())
         return None
@@ -94,7 +101,7 @@ class DutyHolder:
             if not kept:
                 scope.cancel(reason="another process holds the duty")
                 return
-            scope.deadline = asked + self.lease.total_seconds()
+            scope.deadline = asked + self._held_s
 
     async def _release(self) -> None:
         try:
