@@ -43,6 +43,8 @@ class Kind(enum.StrEnum):
     """It pushes in time and never beats."""
     FIRST_BEATS_LATE = "first beats late"
     """Its first beat comes just as it would be given up."""
+    PAUSES_LATE = "pauses late"
+    """It is silent, and wants to sleep just as it would be given up."""
     SLEEPS = "sleeps"
     """It hands in that it wants to sleep, and goes."""
     WAITS = "waits"
@@ -62,16 +64,17 @@ _WEIGHTS: Mapping[Kind, int] = {
     Kind.PUSHES_TWICE: 2,
     Kind.NEVER_BEATS: 1,
     Kind.FIRST_BEATS_LATE: 1,
+    Kind.PAUSES_LATE: 1,
     Kind.SLEEPS: 3,
     Kind.WAITS: 2,
 }
-PAUSES = frozenset({Kind.SLEEPS, Kind.WAITS})
+PAUSES = frozenset({Kind.PAUSES_LATE, Kind.SLEEPS, Kind.WAITS})
+UNHEARD = frozenset({Kind.NEVER_BEATS, Kind.PAUSES_LATE})
 MOST_PARTS = 3
 """After so many parts a play pauses no more."""
 _ENDLESS = timedelta(days=1)
 
 _KINDS = [kind for kind, weight in _WEIGHTS.items() for _ in range(weight)]
-_LAST_KINDS = [kind for kind in _KINDS if kind not in PAUSES]
 _RETURNS_S = (0.0, 0.0, -0.02, 0.02, 0.3, 1.0, 2.5)
 
 CONTAINMENT = "runner exited with code 137 without pushing a terminal (crash containment epilogue)"
@@ -100,7 +103,7 @@ class RunnerLife:
     @property
     def beats(self) -> bool:
         """True for a runner that beats at all."""
-        return self.kind is not Kind.NEVER_BEATS
+        return self.kind not in UNHEARD
 
     @property
     def pushes(self) -> bool:
@@ -114,14 +117,18 @@ def draw_life(
     """Draw the life of the runner of one attempt; `part` counts the runners of its run from 1."""
     who = f"{key.run_id}#{key.attempt}"
     name = f"life {who}{f'.{part}' if part > 1 else ''}"
-    kind = dice.pick(name, _KINDS if part < MOST_PARTS else _LAST_KINDS)
-    if mixture.returning and dice.share(f"{name} is heard again") < mixture.returning:
-        kind = dice.pick(f"{name} is heard again so", (Kind.RETURNS, Kind.FIRST_BEATS_LATE))
+    kind = dice.pick(name, _KINDS)
+    if mixture.lives and dice.share(f"{name} as others") < 0.5:
+        kind = Kind(dice.pick(f"{name} as", mixture.lives))
+    if kind in PAUSES and part >= MOST_PARTS:
+        kind = Kind.FINISHES
     works_s = dice.between(f"{name} works", 0.0, dice.pick(f"{name} longest", (0.5, 6.0, 25.0)))
     lease_s = limits.claim_lease.total_seconds()
     silent_s = 2 * lease_s + dice.pick(f"{name} returns", _RETURNS_S)
     if kind in {Kind.RETURNS, Kind.FIRST_BEATS_LATE}:
-        works_s = silent_s + dice.pick(f"{name} pushes", (0.0, 0.5, 3.0))
+        works_s = silent_s + dice.pick(f"{name} pushes", (0.0, 0.5, 3.0, 25.0, 25.0))
+    if kind is Kind.PAUSES_LATE:
+        works_s = silent_s + dice.pick(f"{name} pauses at", (0.0, 0.3, 2.0))
     if kind is Kind.FALLS_SILENT:
         works_s += dice.between(f"{name} silent", 1.0, 4.0) * lease_s
     completed = Completed(output={"by": who})

@@ -45,10 +45,15 @@ HOT_CALLS = (
 """Calls of which some worlds strike one again and again, in one way."""
 HOT_KINDS = ("stuck", "stuck", "slow", "unanswered", "reply_lost", "crash", "crash_after")
 HOT_SHARE = 0.4
-JUDGES = ("terminals.offer", "liveness_work.record_verdict", "terminals.commit")
+OFFER = "terminals.offer"
+JUDGES = (OFFER, "liveness_work.record_verdict", "terminals.commit")
 """Calls by which silent runners are given up."""
-JUDGING_SHARE = 0.15
+JUDGING_SHARE = 0.12
 """The share of worlds made for runners that are heard again while they are given up."""
+SWEEPING_SHARE = 0.12
+"""The share of worlds made for sweeps whose looks hang and whose settlements take long."""
+SETTLED_BY = ("launches.read", "terminals.commit", "liveness_work.record_verdict")
+"""Calls by which a sweep settles."""
 
 GENTLE_SHARE = 0.2
 
@@ -75,10 +80,12 @@ class Mixture:
     """One call, and what befalls it time and again; both empty in most worlds."""
     hot_share: float
     """The share of the hot call that is struck."""
+    troubled_s: float
+    """How long things go wrong."""
     long_waits: bool
     """Are waits of any length as likely as others? Else most of them are short."""
-    returning: float
-    """The share of runners that are silent until they are about to be given up."""
+    lives: tuple[str, ...]
+    """Ways in which half of the runners live, where a world is made for some."""
     latency_s: float
     hints_lost: float
     skew_s: float
@@ -136,8 +143,9 @@ def draw(dice: Dice) -> Mixture:
         hot_call=dice.pick("hot call", HOT_CALLS) if is_hot else "",
         hot_kind=dice.pick("hot kind", HOT_KINDS) if is_hot else "",
         hot_share=HOT_SHARE,
+        troubled_s=dice.pick("troubled", (8.0, 15.0, 25.0, 40.0)),
         long_waits=False,
-        returning=0.0,
+        lives=(),
         latency_s=dice.pick("latency", _LATENCIES_S),
         hints_lost=dice.pick("hints", (0.0, 0.0, 0.0, 0.3, 1.0)),
         skew_s=dice.pick("skew", (0.0, 0.0, 2.0, 900.0)),
@@ -170,20 +178,44 @@ def draw(dice: Dice) -> Mixture:
     theme = dice.share("theme")
     if theme < GENTLE_SHARE:
         return _without_broken_calls(drawn)
-    return _judging(dice, drawn) if theme > 1 - JUDGING_SHARE else drawn
+    if theme > 1 - JUDGING_SHARE:
+        return _judging(dice, drawn)
+    return _sweeping(dice, drawn) if theme > 1 - JUDGING_SHARE - SWEEPING_SHARE else drawn
+
+
+def _sweeping(dice: Dice, mixture: Mixture) -> Mixture:
+    """A world with many silent runners, whose sweep gets stuck now and then."""
+    return attrs.evolve(
+        _without_broken_calls(mixture),
+        token_outages=0,
+        flapping_tokens=0,
+        troubled_s=dice.pick("swept for", (25.0, 40.0)),
+        hot_call=dice.pick("settled by", SETTLED_BY),
+        hot_kind="stuck",
+        hot_share=0.4,
+        long_waits=True,
+        lives=("falls silent", "falls silent", "crashes", "leaves result"),
+        hung_looks=dice.pick("hung", (0.0, 0.4, 0.9)),
+        sweep=SweepMode.ENFORCE,
+    )
 
 
 def _judging(dice: Dice, mixture: Mixture) -> Mixture:
     """A world whose runners are denied while they live, and given up slowly."""
+    judge = dice.pick("judge", JUDGES)
     return attrs.evolve(
-        mixture,
-        hot_call=dice.pick("judge", JUDGES),
+        _without_broken_calls(mixture),
+        token_outages=0,
+        flapping_tokens=0,
+        slow_creates=False,
+        hot_call=judge,
+        troubled_s=40.0,
         hot_kind=dice.pick("judge kind", ("stuck", "stuck", "slow")),
         hot_share=0.8,
         long_waits=True,
-        returning=0.3,
+        lives=("returns", "first beats late", "pauses late"),
         ghosts=0.9,
-        sweep=SweepMode.ENFORCE,
+        sweep=SweepMode.OFF if judge == OFFER else SweepMode.ENFORCE,
     )
 
 
@@ -213,8 +245,9 @@ def calm() -> Mixture:
         hot_call="",
         hot_kind="",
         hot_share=0.0,
+        troubled_s=20.0,
         long_waits=False,
-        returning=0.0,
+        lives=(),
         latency_s=0.0,
         hints_lost=0.0,
         skew_s=0.0,
@@ -249,14 +282,14 @@ def calm() -> Mixture:
 def sweep_settings() -> SweepSettings:
     """Bounds of the sweep that a world crosses, small enough that pages and slots run out."""
     return SweepSettings(
-        interval=timedelta(seconds=6),
-        pass_budget=timedelta(seconds=3),
-        hard_stop=timedelta(seconds=4),
-        reads_per_provider=2,
-        read_deadline=timedelta(seconds=7),
+        interval=timedelta(seconds=4),
+        pass_budget=timedelta(seconds=2),
+        hard_stop=timedelta(seconds=3),
+        reads_per_provider=1,
+        read_deadline=timedelta(seconds=6),
         abandoned_max=2,
         page=1,
-        recheck=timedelta(seconds=9),
+        recheck=timedelta(seconds=10),
     )
 
 

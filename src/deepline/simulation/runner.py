@@ -201,15 +201,11 @@ class Runner:
     def _suspension(self) -> Suspension:
         script, until = self.script, self.stage.store_clock.now()
         until += timedelta(seconds=script.pause_s)
-        if script.kind is Kind.SLEEPS:
-            return SleepSuspension(
-                boundary_id=script.boundary_id, runner_attempt=self.key.attempt, wake_at=until
-            )
+        boundary_id, attempt = script.boundary_id, self.key.attempt
+        if script.kind is not Kind.WAITS:
+            return SleepSuspension(boundary_id=boundary_id, runner_attempt=attempt, wake_at=until)
         return EventSuspension(
-            boundary_id=script.boundary_id,
-            runner_attempt=self.key.attempt,
-            event_key=EVENT,
-            expires_at=until,
+            boundary_id=boundary_id, runner_attempt=attempt, event_key=EVENT, expires_at=until
         )
 
     def _tell_resumed(self) -> None:

@@ -124,7 +124,7 @@ def inhabit(
         provider=options.provider,
         sandbox_limit=observer.scene.sandbox_limit,
     )
-    until_s = options.troubled_s or stage.dice.pick("troubled", (8.0, 15.0, 25.0, 40.0))
+    until_s = options.troubled_s or stage.mixture.troubled_s
     processes = make_processes(options, stage, roles)
     plays = draw_plays(options, stage, until_s)
     for process in processes.values():

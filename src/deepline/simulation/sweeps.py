@@ -36,7 +36,7 @@ from deepline.simulation.witness import WitnessedReceipts, WitnessedTerminals
 
 SWEEP_DUTY = "sweep"
 RELEASE = "sheets.release"
-LONGEST_HANG_S = 40.0
+LONGEST_HANG_S = 60.0
 HEEDS_S = 1.0
 """How soon a look that hangs notices that the world is healed."""
 

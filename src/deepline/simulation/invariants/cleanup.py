@@ -43,6 +43,14 @@ def _owed_at_end(step: Step) -> str | None:
     return None if row is None else f"ended while {row.operation.name} is owed by nobody"
 
 
+def _owed_when_paused(step: Step) -> str | None:
+    """A play that sleeps or waits holds no sandbox."""
+    if step.operation != "attempts.park" or isinstance(step.after.suspension, DetachedSuspension):
+        return None
+    row = _unowed(step, step.after.attempt)
+    return None if row is None else f"paused while {row.operation.name} is owed by nobody"
+
+
 def _not_owed_while_bound(step: Step) -> str | None:
     after = step.after
     if not after.live or not isinstance(after.suspension, DetachedSuspension):
@@ -177,6 +185,7 @@ CLEANUP: tuple[Invariant, ...] = (
         steps=[
             (Moment.LEFT, _owed_when_left),
             (Moment.ENDED, _owed_at_end),
+            (Moment.ANY, _owed_when_paused),
             (Moment.ENGINE, _not_passed_on),
         ],
     ),

@@ -84,7 +84,7 @@ def _everyone_has_a_turn(event: Event, scene: Scene) -> str | None:
     silent = [key for key in _silent(scene) if not _was_read_lately(account, key, event.at_s)]
     account.waiting = {key: account.waiting.get(key, -1) + 1 for key in silent}
     pages = math.ceil(len(silent) / settings.page)
-    most = 2 * pages + math.ceil(settings.recheck / settings.interval) + 2
+    most = pages + math.ceil(settings.recheck / settings.interval) + 2
     for key, passes in account.waiting.items():
         if passes > most:
             return f"{key.run_id} has been silent for {passes} passes and was never looked at"

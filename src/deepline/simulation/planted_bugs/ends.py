@@ -21,13 +21,6 @@ END_BUGS = (
         'if run is None or run.state != "running":',
     ),
     bug(
-        "lease-token-ignored",
-        "A run is ended by whoever names its attempt, under whatever lease.",
-        f"{MEMORY}.terminals:_fenced",
-        " or row.lease_token != ref.lease_token:",
-        ":",
-    ),
-    bug(
         "cancel-after-end",
         "A cancel changes a run that has ended.",
         f"{MEMORY}.terminals:MemoryTerminals._cancel",

@@ -21,13 +21,6 @@ PAUSE_BUGS = (
         "pass",
     ),
     bug(
-        "sleeper-woken-early",
-        "A play that sleeps goes on at whatever wakes it.",
-        f"{CORE}.parking:_after_sleep",
-        "if now < suspension.wake_at:",
-        "if False:",
-    ),
-    bug(
         "event-trusted",
         "What wakes a run that waits for an event is taken for the event.",
         f"{CORE}.parking:_after_event",

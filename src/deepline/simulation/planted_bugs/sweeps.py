@@ -92,13 +92,6 @@ SWEEP_BUGS = (
         "if False:",
     ),
     bug(
-        "sweep-settles-after-its-budget",
-        "A settlement begins though its pass has ended.",
-        f"{CORE}.sweep_settlement:turn",
-        "if not is_active(state, sweep_pass, now_s):",
-        "if False:",
-    ),
-    bug(
         "sweep-settlement-cut",
         "A settlement that overruns its pass is cancelled.",
         f"{RUNTIME}.sweep.outlasting:outlasting",
@@ -121,10 +114,17 @@ SWEEP_BUGS = (
         "if False:",
     ),
     bug(
+        "duty-held-to-its-end",
+        "A process goes on with a duty up to the very end of its lease.",
+        f"{RUNTIME}.duty:DutyHolder._held_s",
+        "* (1 - MARGIN)",
+        "",
+    ),
+    bug(
         "duty-held-too-long",
         "A process goes on with a duty whose lease has ended.",
-        f"{RUNTIME}.duty:DutyHolder._do",
-        "nursery.cancel_scope.deadline = until",
-        "nursery.cancel_scope.deadline = until + 60",
+        f"{RUNTIME}.duty:DutyHolder._renew",
+        "scope.deadline = asked + self._held_s",
+        "scope.deadline = asked + 60",
     ),
 )
