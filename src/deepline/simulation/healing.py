@@ -11,12 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 import trio
 
-from deepline.adapters.memory.rows import RunRow
+from deepline.adapters.memory.rows import AttemptRow, RunRow
+from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
 from deepline.core.model.suspension import DetachedSuspension
+from deepline.core.silence import heartbeat_timeout
+from deepline.core.sweep import SweepMode
 from deepline.simulation.attached import Play
 from deepline.simulation.link import longest_wait_s
+from deepline.simulation.mixture import DUTY_LEASE, sweep_settings
 from deepline.simulation.observer import Observer
 from deepline.simulation.processes import Process
 from deepline.simulation.sandboxes import Site
@@ -52,6 +56,9 @@ class Healing:
             if stage.now_s > at_s + patience_s:
                 number, what = next(iter(self._owed()))
                 stage.broken(number, f"{what}, {patience_s:.0f} s after the world was healed")
+                return
+            if (told := self._gone_too_long()) is not None:
+                stage.broken("L04", told)
                 return
             await stage.clock.nap(LOOK_EVERY_S)
         stage.note("at rest", actor="trouble")
@@ -98,6 +105,46 @@ class Healing:
             run = world.runs.get(sandbox.operation.run_id)
             if sandbox.delete_accepted_at is None and run is not None and run.ended:
                 yield "L06", f"{sandbox.ref.sandbox_id} of {sandbox.operation.run_id} still lives"
+
+    def _gone_too_long(self) -> str | None:
+        """A sweep that may write ends runs whose sandbox is gone, though nobody serves their lane.
+
+        It comes to each of them within a bounded number of passes (L04).
+        """
+        stage, bound_s = self.stage, self._sweeping_s()
+        if stage.mixture.sweep is not SweepMode.ENFORCE or stage.healed_s is None:
+            return None
+        for run in stage.world.runs.values():
+            row = stage.world.newest_attempt(run)
+            if row is None or run.ended or run.lane not in stage.retired:
+                continue
+            since_s = self._gone_since_s(row)
+            if since_s is not None and stage.now_s - max(since_s, stage.healed_s) > bound_s:
+                return f"{run.run_id} has been proven gone since {since_s:.3f} s"
+        return None
+
+    def _sweeping_s(self) -> float:
+        settings, limits = sweep_settings(), self.stage.limits
+        passes = len(self.plays) + settings.recheck / settings.interval + 3
+        leases_s = (2 * DUTY_LEASE + limits.claim_lease).total_seconds()
+        return passes * settings.interval.total_seconds() + leases_s + longest_wait_s(limits)
+
+    def _gone_since_s(self, row: AttemptRow) -> float | None:
+        """Since when this parked runner has been silent in a sandbox that is gone."""
+        waits = row.suspension
+        if row.status is not AttemptStatus.WAITING or row.pending is not None:
+            return None
+        if not isinstance(waits, DetachedSuspension):
+            return None
+        sandbox = self.site.sandboxes.get(waits.sandbox_id)
+        runs_for = None if sandbox is None else sandbox.life.runs_for
+        if sandbox is None or sandbox.started_at is None or runs_for is None:
+            return None
+        limits, clock = self.stage.limits, self.stage.store_clock
+        heard_at = row.heartbeat_at or waits.started_at
+        silent_at = heard_at + heartbeat_timeout(waits, limits)
+        since_s = clock.seconds_of(max(silent_at, sandbox.started_at + runs_for))
+        return since_s if since_s <= self.stage.now_s else None
 
     def _is_left_behind(self, run: RunRow) -> bool:
         """Is this run on a lane that nobody serves, with no end to be written from outside?

@@ -148,7 +148,7 @@ class WatchedProvider:
         """Find."""
         ref = await self.inner.find(operation)
         if ref is not None:
-            self.site.homes[ref.sandbox_id] = operation
+            self.site.homes.setdefault(ref.sandbox_id, operation)
         return ref
 
     async def start(self, sandbox: SandboxRef, runner: RunnerStart) -> StartedRunner:

@@ -10,10 +10,22 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from deepline.simulation.history import Event, History
 
+_TROUBLE = frozenset({"trouble", "trouble over"})
 _LAST_WORD = frozenset({"inspected", "delete answered"})
-_WHOLE = frozenset({"attempt left", "cancel answered", "fault", "pushed", "token"})
+_WHOLE = frozenset(
+    {
+        "attempt left",
+        "cancel answered",
+        "did not act",
+        "fault",
+        "paused",
+        "pushed",
+        "sweep verdict",
+        "token",
+    }
+)
 _FIRST_WORD = frozenset({"RUN ENDED"})
-_BARE = frozenset({"crashed", "create landed late", "ended"})
+_BARE = frozenset({"acted", "crashed", "create landed late", "ended"})
 
 SOMETIMES: Mapping[str, str] = {
     # How runs end.
@@ -25,6 +37,10 @@ SOMETIMES: Mapping[str, str] = {
     "arbitration.pushed_terminal": "row 1: the runner's own terminal was settled",
     "arbitration.ceiling": "row 2: a runner ran out of time",
     "arbitration.inspected_result": "row 4: a result was found in the sandbox",
+    "arbitration.first_write_won": "a verdict came second to the runner's own terminal",
+    "arbitration.verdict_outlived": "a verdict was refused because the heart had beaten",
+    "arbitration.suspended_first": "a verdict was refused because the play had paused",
+    "arbitration.suspended_meanwhile": "a play paused while its sandbox was looked at",
     "arbitration.heartbeat_moved": "row 6: a heart beat while the sandbox was looked at",
     "arbitration.not_proven_gone": "row 8: silence alone was no proof",
     "arbitration.lost": "row 9: a runner was given up as lost",
@@ -45,6 +61,7 @@ SOMETIMES: Mapping[str, str] = {
     "delete answered: GoneWithAcceptance": "an accepted delete was seen done",
     "delete answered: NotFoundUnproven": "a not-found proved nothing",
     "delete answered: DeleteFailed": "a delete failed",
+    "delete answered: Misrouted": "a sandbox was said to be another organisation's",
     "create landed late": "a sandbox came when its caller had given up",
     # Claims and fences.
     "attempt left: retired": "an attempt was given up",
@@ -53,7 +70,9 @@ SOMETIMES: Mapping[str, str] = {
     "claim.taken_over": "a lost claim's runner was taken over",
     "handover.retired": "a stopping worker gave a fresh attempt up",
     "handover.deferred": "a stopping worker put a wake back",
-    "stranded.unstarted": "a run that its engine lost before it began was ended",
+    "recovery.runner_terminal": "a controller settled what a runner had pushed",
+    "overdue.ceiling": "a controller ended a run that was out of time",
+    "preparation.exhausted": "a run ended whose last attempt was never prepared",
     # Deferrals and their bounds.
     "created_projection.pending": "a run waited for its created fact",
     "placement.policy_not_runnable": "a worker left a run to one that can place it",
@@ -75,10 +94,37 @@ SOMETIMES: Mapping[str, str] = {
     "parking.detached": "a run was parked for its runner",
     "parking.sleep": "a run slept",
     "parking.integration_event": "a run waited for an event",
+    "paused: SuspensionStored": "a runner handed in that its play pauses",
+    "paused: SuspensionAlreadyStored": "a pause was handed in twice",
+    "paused: SuspensionRefused": "a pause was handed in too late",
+    # What is done outside.
+    "acted": "something was done outside under a receipt",
+    "did not act: ReceiptDone": "a play that went on found it done",
+    "did not act: ReceiptInDoubt": "nobody knew whether it was done, so it was left alone",
+    # The sweep and its duty.
+    "sweep.lost": "the sweep gave a runner up",
+    "sweep.inspected_result": "the sweep found a result in a sandbox",
+    "sweep verdict: VerdictStored": "a verdict of the sweep was stored",
+    "sweep verdict: VerdictRefused": "a verdict of the sweep came too late",
+    "log duty_taken": "a process began to sweep",
+    "log duty_lost": "a process lost the duty",
+    "log duty_renewal_failed": "a duty could not be renewed",
+    "log detached_runner_liveness_would_settle": "a sweep that only observes found somebody gone",
+    "log detached_runner_liveness_unproven": "a silent runner was not proven gone",
+    "log detached_runner_liveness_read_abandoned": "a look hung past its deadline",
+    "log detached_runner_liveness_settlement_overran": "a settlement outlasted its pass",
+    "log detached_runner_liveness_settlement_deferred": "a settlement waited for another pass's",
+    "log detached_runner_liveness_verdict_overran": "a verdict's write outlasted its pass",
+    "log detached_runner_liveness_pass_failed": "a pass was given up",
     # What befalls processes and calls.
     "crashed": "a process crashed",
+    "log run_cut": "a run was cut because its claim was lost or it was cancelled",
+    "log write_repeated": "a write without an answer was made again",
+    "trouble over: cut": "a link was cut one way",
+    "trouble: retire lane": "a lane was left by its last worker",
     "ended": "a process stopped in order",
     "fault: lost": "a call was lost",
+    "fault: denied": "a token was refused for good",
     "fault: refused": "a call met no room",
     "fault: unanswered": "a call had no answer and no effect",
     "fault: reply_lost": "a call had an effect and no answer",
@@ -92,7 +138,7 @@ SOMETIMES: Mapping[str, str] = {
 
 def states_of(history: History) -> set[str]:
     """Everything that one history reached."""
-    states = {state for state in history.reached if not state.startswith("log ")}
+    states = set(history.reached)
     states |= {word for event in history.events for word in _words(event)}
     return states
 
@@ -103,6 +149,8 @@ def _words(event: Event) -> Iterator[str]:
         yield f"{kind}: {event.what}"
     elif kind in _LAST_WORD:
         yield f"{kind}: {event.what.rpartition(' ')[2]}"
+    elif kind in _TROUBLE:
+        yield f"{kind}: {event.what.partition(':')[0].rstrip(' 0123456789')}"
     elif kind in _FIRST_WORD:
         yield f"{kind}: {event.what.partition(' ')[0]}"
     elif kind in _BARE:

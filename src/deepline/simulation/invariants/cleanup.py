@@ -1,6 +1,6 @@
 """Sandboxes: authority before deletion, obligations before letting go, proof before done.
 
-I12–I14, I40, I41, I44, I50, C46. Watches: attempts that leave their fence, ends, the rows of
+I12–I14, I40–I42, I44, I49, I50, C46. Watches: attempts that leave their fence, ends, the rows of
 operations and cleanup jobs, and every delete that is asked of the provider.
 """
 
@@ -19,6 +19,25 @@ def _no_delete_of_the_living(event: Event, scene: Scene) -> str | None:
         return None
     if row.suspension.sandbox_id == event.what.partition(" ")[0]:
         return f"{event.what} was to be deleted while {event.run}#{event.attempt} lives in it"
+    return None
+
+
+def _deletes_its_own(event: Event, scene: Scene) -> str | None:
+    """Whatever is deleted came of an operation whose deletion is owed, by its own token."""
+    sandbox_id = event.what.partition(" ")[0]
+    home = scene.site.homes.get(sandbox_id)
+    if home is None:
+        return f"{sandbox_id} was to be deleted and nobody of ours made it"
+    job = scene.world.cleanup_jobs.get(home.key)
+    if job is None or (job.operation_token, job.key.run_id) != (home.token, home.run_id):
+        return f"{sandbox_id} was to be deleted and {home.name} is owed by nobody"
+    return None
+
+
+def _captures_its_own(step: Step) -> str | None:
+    for job in step.scene.world.cleanup_jobs.values():
+        if job.key.run_id == step.run_id and job.capture_crash and job.key != step.key:
+            return f"the end of attempt {step.after.attempt} captures attempt {job.key.attempt}"
     return None
 
 
@@ -208,6 +227,16 @@ CLEANUP: tuple[Invariant, ...] = (
         "A delete is accepted at most once on record, and billing ends with it.",
         steps=[(Moment.OPERATIONS, _accepted_once)],
         at_end=[_billed_until_accepted],
+    ),
+    invariant(
+        "I42",
+        "What is deleted came of an operation of ours, named exactly, whose deletion is owed.",
+        events=[("delete asked", _deletes_its_own)],
+    ),
+    invariant(
+        "I49",
+        "The crash that is captured is that of the attempt which ended the run.",
+        steps=[(Moment.ENDED, _captures_its_own)],
     ),
     invariant(
         "I44",

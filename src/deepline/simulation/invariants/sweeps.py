@@ -1,4 +1,4 @@
-"""What the sweep over silent runners may do, and how much of it (I32–I35, I37–I39, I53, C42, C43, L09).
+"""What the sweep over silent runners may do, and how much of it (I32–I39, I53, C42, C43, L09).
 
 Watches: each pass as it begins, each read, each settlement, and every verdict as it is stored.
 """
