@@ -21,6 +21,27 @@ AWAY = Unavailable("the database is away")
 
 
 @attrs.define(eq=False)
+class SlowAnswer:
+    """A store that makes each step at once, and whose first answer takes long."""
+
+    inner: Faults
+    by_s: float
+
+    async def before(self, operation: str) -> None:
+        """Let it pass."""
+        await self.inner.before(operation)
+
+    async def after(self, operation: str) -> None:
+        """Take the time, once."""
+        by_s, self.by_s = self.by_s, 0.0
+        await trio.sleep(by_s)
+
+    def delivers(self, hint: str) -> bool:
+        """Deliver everything."""
+        return True
+
+
+@attrs.define(eq=False)
 class Office:
     """A duty over one store, and who does it at each moment."""
 
@@ -157,6 +178,20 @@ async def test_a_holder_cut_off_stops_before_its_lease_ends(
         partition.stalled = {"duties.renew", "duties.take", "duties.release"}
         await trio.sleep_until(trio.current_time() - 5 + LEASE_S * 0.95)
         assert office.at_work == set()
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_answer_that_comes_too_late_is_none(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Nobody begins under a lease that ended while its answer was on the way."""
+    office, late = Office(), SlowAnswer(StallingStore(), by_s=LEASE_S)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(office.run, "one", late)
+        await trio.sleep(LEASE_S + 1)
+        assert [at for at, _ in office.began] == [LEASE_S]
+        assert office.names().count("duty_taken") == 1
         nursery.cancel_scope.cancel()
 
 

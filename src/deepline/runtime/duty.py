@@ -61,8 +61,11 @@ class DutyHolder:
         while not stop.requested:
             asked = trio.current_time()
             answer = await self.duties.take(self.duty, self.owner, lease=self.lease)
+            until = asked + self._held_s
             if not isinstance(answer, DutyElsewhere):
-                return asked + self._held_s
+                if until > trio.current_time():
+                    return until
+                continue  # the answer came when its lease was over
             with stop.interrupts():
                 await trio.sleep(min(answer.left, self.lease / RENEWALS).total_seconds())
         return None
