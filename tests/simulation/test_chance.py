@@ -6,9 +6,11 @@ import time
 import uuid
 
 import pytest
+import trio
 
+from deepline.simulation.clock import VirtualClock
 from deepline.simulation.dice import UNIT, Dice
-from deepline.simulation.isolation import OutsideTouched, sealed
+from deepline.simulation.isolation import OutsideTouched, sealed, shut_off
 
 
 def test_a_name_gives_one_number() -> None:
@@ -65,3 +67,18 @@ def test_other_threads_are_left_alone() -> None:
         thread.join()
 
     assert len(told) == 1
+
+
+def test_a_world_that_stands_still_is_told() -> None:
+    """When nothing is due any more, whoever must end the world is told; nobody waits for ever."""
+    clock, told = VirtualClock(), []
+
+    async def main() -> None:
+        with trio.CancelScope() as scope, shut_off(scope.cancel):
+            await clock.nap(5.0)
+            await trio.sleep_forever()
+        told.append(scope.cancelled_caught)
+
+    trio.run(main, clock=clock)
+
+    assert told == [True]

@@ -1,5 +1,6 @@
 """Virtual time jumps to what is due next and stands still otherwise."""
 
+import pytest
 import trio
 
 from deepline.simulation.clock import EPOCH, ProcessClock, VirtualClock, seconds_of
@@ -63,3 +64,15 @@ def test_a_wall_clock_may_be_wrong_and_durations_are_right() -> None:
     assert wrong.now() - right.now() == EPOCH - EPOCH.replace(year=2025)
     assert wrong.monotonic() == right.monotonic()
     assert seconds_of(right.now()) == 0.0
+
+
+def test_a_clock_that_drifts_is_read_back() -> None:
+    """A clock that gains a second in a thousand shows it, and an instant is found by it."""
+    clock = VirtualClock()
+    drifting = ProcessClock(clock, drift=0.001)
+
+    trio.run(clock.nap, 1_000.0, clock=clock)
+
+    assert seconds_of(drifting.now()) == pytest.approx(1_001.0)
+    assert drifting.seconds_of(drifting.now()) == pytest.approx(1_000.0)
+    assert drifting.monotonic() == 1_000.0

@@ -27,7 +27,7 @@ from deepline.simulation.link import Crashed, Link, outside_of
 from deepline.simulation.mixture import Mixture, calm
 from deepline.simulation.scheduling import Strategy, make_schedule
 from deepline.simulation.stage import Stage
-from deepline.simulation.trouble import LEDGER, PROVIDER, STORE, TOKENS
+from deepline.simulation.trouble import LEDGER, PROVIDER, STORE, TOKENS, Cut
 
 KEY = AttemptKey(RunId("r1"), 1)
 
@@ -182,6 +182,49 @@ def test_a_healed_world_spares_everybody() -> None:
 
     assert beat_on(stage, life_on(stage)) == ["liveness.beat"]
     assert stage.history.struck == []
+
+
+@pytest.mark.parametrize(
+    ("cut", "error", "seen"),
+    [
+        pytest.param(Cut.REQUESTS, Unavailable, [], id="requests"),
+        pytest.param(Cut.ANSWERS, OutcomeUnknown, ["liveness.beat"], id="answers"),
+    ],
+)
+def test_a_link_is_cut_one_way(cut: Cut, error: type[PortError], seen: list[str]) -> None:
+    """Nothing arrives, or everything arrives and nobody hears of it; others are not concerned."""
+    stage = stage_of(calm())
+    stage.cut["w1", STORE] = cut
+    told: list[str] = []
+    stage.world.watch = told.append
+
+    async def call() -> None:
+        with pytest.raises(error):
+            await MemoryLiveness(stage.world, Link(stage, life_on(stage))).beat(KEY)
+
+    trio.run(call, clock=stage.clock)
+
+    assert told == seen
+    stage.cut = {("w2", STORE): cut}
+    assert beat_on(stage, life_on(stage)) == ["liveness.beat"]
+
+
+def test_healing_ends_a_pause() -> None:
+    """A paused process goes on soon after the world is healed, not when its pause would end."""
+    stage = stage_of(calm())
+    life = life_on(stage)
+    life.paused_until_s = 1_000.0
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            beat = MemoryLiveness(stage.world, Link(stage, life)).beat
+            nursery.start_soon(beat, KEY)
+            await stage.clock.nap(5.0)
+            life.paused_until_s = 0.0
+
+    trio.run(main, clock=stage.clock)
+
+    assert stage.now_s < 10.0
 
 
 def test_an_outside_that_is_away_refuses() -> None:

@@ -14,6 +14,7 @@ import attrs
 
 from deepline.core.model.json_value import JsonObject
 from deepline.simulation.history import History
+from deepline.simulation.mutants import Catch
 from deepline.simulation.scheduling import Strategy
 from deepline.simulation.simulate import WorldOptions, simulate
 
@@ -65,3 +66,31 @@ class KeptSeed:
             ),
             self.seed,
         )
+
+
+@attrs.define(eq=False)
+class CaughtSeeds:
+    """By which seed each planted bug was caught, so that each is caught again in no time.
+
+    Without a `path` nothing is written.
+    """
+
+    path: Path | None
+    seeds: dict[str, int] = attrs.field(factory=dict[str, int])
+
+    @classmethod
+    def read(cls, path: Path | None) -> Self:
+        """Read what the file holds; one that is not there holds nothing."""
+        if path is None or not path.exists():
+            return cls(path)
+        fields = cast("JsonObject", json.loads(path.read_text(encoding="utf-8")))
+        return cls(path, {name: int(cast("int", seed)) for name, seed in fields.items()})
+
+    def add(self, name: str, catch: Catch | None) -> None:
+        """Write one down; one that was missed is forgotten."""
+        self.seeds.pop(name, None)
+        if catch is not None:
+            self.seeds[name] = catch.seed
+        if self.path is not None:
+            text = json.dumps(self.seeds, indent=2, sort_keys=True)
+            self.path.write_text(f"{text}\n", encoding="utf-8")

@@ -64,11 +64,19 @@ def simulate(options: WorldOptions, seed: int) -> History:
 
     Never raises for what goes wrong in the world: that is a violation in the history.
     """
-    dice = Dice(seed)
+    stage = make_stage(options, Dice(seed))
+    with sealed(), scheduled(stage.schedule):
+        trio.run(_live, options, stage, clock=stage.clock)
+    stage.history.ended_s = stage.now_s
+    return stage.history
+
+
+def make_stage(options: WorldOptions, dice: Dice) -> Stage:
+    """Set the stage of one world, with nobody on it yet."""
     mixture = options.mixture or mixtures.draw(dice)
     limits = options.limits or mixtures.draw_limits(dice)
     clock = VirtualClock()
-    stage = Stage(
+    return Stage(
         dice=dice,
         mixture=mixture,
         limits=limits,
@@ -78,14 +86,10 @@ def simulate(options: WorldOptions, seed: int) -> History:
             chance=dice.chance("store"),
             limits=limits,
         ),
-        history=History(seed),
+        history=History(dice.seed),
         schedule=make_schedule(options.strategy or mixture.strategy, dice.roll("schedule")),
         only=options.only,
     )
-    with sealed(), scheduled(stage.schedule):
-        trio.run(_live, options, stage, clock=clock)
-    stage.history.ended_s = clock.current_time()
-    return stage.history
 
 
 async def _live(options: WorldOptions, stage: Stage) -> None:

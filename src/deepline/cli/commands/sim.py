@@ -11,7 +11,7 @@ from deepline.cli.exit_codes import ExitCode
 from deepline.cli.failures import CommandFailed
 from deepline.simulation.campaign import Outcome, Tally, run_seeds
 from deepline.simulation.history import History
-from deepline.simulation.kept import KeptSeed
+from deepline.simulation.kept import CaughtSeeds, KeptSeed
 from deepline.simulation.mutants import hunt
 from deepline.simulation.planted_bugs import PLANTED
 from deepline.simulation.shrinking import NothingToShrink
@@ -133,7 +133,13 @@ def coverage(*, seeds: str = "1..500", jobs: Jobs = 1) -> int:
 
 
 @app.command
-def mutants(names: Annotated[list[str] | None, Parameter()] = None, /, *, most: int = 2000) -> int:
+def mutants(
+    names: Annotated[list[str] | None, Parameter()] = None,
+    /,
+    *,
+    most: int = 2000,
+    keep: Path | None = None,
+) -> int:
     """Plant one bug after another and tell after how many seeds each is caught.
 
     Parameters
@@ -142,19 +148,26 @@ def mutants(names: Annotated[list[str] | None, Parameter()] = None, /, *, most: 
         Which planted bugs; all of them when none is named.
     most
         Give up on one after so many seeds.
+    keep
+        Write the seed that caught each to this file, beside those that are there.
     """
     unknown = sorted(set(names or ()) - {mutant.name for mutant in PLANTED})
     if unknown:
         raise CommandFailed(f"there is no planted bug {', '.join(unknown)}", ExitCode.USAGE)
     chosen = [mutant for mutant in PLANTED if not names or mutant.name in names]
     caught: list[int] = []
+    kept = CaughtSeeds.read(keep)
     for mutant in chosen:
         catch = hunt(mutant, range(1, most + 1))
+        kept.add(mutant.name, catch)
         if catch is None:
-            print(f"{'MISSED':>6}  {mutant.name:44} {mutant.fault}")
+            print(f"{'MISSED':>6}  {mutant.name:44} {mutant.fault}", flush=True)
         else:
             caught.append(catch.tried)
-            print(f"{catch.tried:6}  {mutant.name:44} by {catch.invariant}, seed {catch.seed}")
+            print(
+                f"{catch.tried:6}  {mutant.name:44} by {catch.invariant}, seed {catch.seed}",
+                flush=True,
+            )
     print(f"{len(caught)} of {len(chosen)} caught, half of them within {_median(caught)} seeds")
     return ExitCode.DONE if len(caught) == len(chosen) else ExitCode.FAILED
 

@@ -25,13 +25,13 @@ def _no_delete_of_the_living(event: Event, scene: Scene) -> str | None:
 def _deletes_its_own(event: Event, scene: Scene) -> str | None:
     """Whatever is deleted came of an operation whose deletion is owed, by its own token."""
     sandbox_id = event.what.partition(" ")[0]
-    home = scene.site.homes.get(sandbox_id)
-    if home is None:
+    sandbox, home = scene.site.sandboxes.get(sandbox_id), scene.site.homes.get(sandbox_id)
+    if home is None or (sandbox is not None and sandbox.operation.token != home.token):
         return f"{sandbox_id} was to be deleted and nobody of ours made it"
-    job = scene.world.cleanup_jobs.get(home.key)
-    if job is None or (job.operation_token, job.key.run_id) != (home.token, home.run_id):
-        return f"{sandbox_id} was to be deleted and {home.name} is owed by nobody"
-    return None
+    for job in scene.world.cleanup_jobs.values():
+        if (job.operation_token, job.key.run_id) == (home.token, home.run_id):
+            return None
+    return f"{sandbox_id} was to be deleted and {home.name} is owed by nobody"
 
 
 def _captures_its_own(step: Step) -> str | None:
