@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, Protocol, TypeVar
 
 import attrs
 import trio._core._run as trio_loop
@@ -71,6 +71,12 @@ def _guarded(name: str, real: Callable[P, Answer], thread: int) -> Callable[P, A
     return guard
 
 
+class _Waits(Protocol):
+    """What Trio's own task asks of input and output."""
+
+    async def wait_readable(self, sock: int) -> None: ...
+
+
 @attrs.define(eq=False)
 class NoOutside:
     """Stands in for Trio's input and output within one run: nothing ever comes from outside.
@@ -78,7 +84,7 @@ class NoOutside:
     Asking the system for events between every two instants is a tenth of a world's time.
     """
 
-    real: trio_loop.TheIOManager
+    real: _Waits
     still: Callable[[], None]
 
     def get_events(self, timeout: float) -> Sequence[object]:
@@ -102,9 +108,9 @@ def shut_off(still: Callable[[], None]) -> Iterator[None]:
     `still` is told when nothing is due any more; it must end the world, which would wait for ever.
     """
     runner = trio_loop.GLOBAL_RUN_CONTEXT.runner
-    real = runner.io_manager
-    runner.io_manager = cast("trio_loop.TheIOManager", NoOutside(real, still))
+    real: _Waits = runner.io_manager
+    object.__setattr__(runner, "io_manager", NoOutside(real, still))
     try:
         yield
     finally:
-        runner.io_manager = real
+        object.__setattr__(runner, "io_manager", real)

@@ -46,13 +46,14 @@ HOT_CALLS = (
 HOT_KINDS = ("stuck", "stuck", "slow", "unanswered", "reply_lost", "crash", "crash_after")
 HOT_SHARE = 0.4
 OFFER = "terminals.offer"
-JUDGES = (OFFER, "liveness_work.record_verdict", "terminals.commit")
+COMMIT = "terminals.commit"
+JUDGES = (OFFER, "liveness_work.record_verdict", COMMIT)
 """Calls by which silent runners are given up."""
 JUDGING_SHARE = 0.12
 """The share of worlds made for runners that are heard again while they are given up."""
 SWEEPING_SHARE = 0.12
 """The share of worlds made for sweeps whose looks hang and whose settlements take long."""
-SETTLED_BY = ("launches.read", "terminals.commit", "liveness_work.record_verdict")
+SETTLED_BY = ("launches.read", COMMIT, "liveness_work.record_verdict")
 """Calls by which a sweep settles."""
 
 GENTLE_SHARE = 0.2
@@ -210,6 +211,8 @@ def _judging(dice: Dice, mixture: Mixture) -> Mixture:
         slow_creates=False,
         hot_call=judge,
         troubled_s=40.0,
+        # A process that pauses while its commit is on the way loses its claim.
+        pauses=2 if judge == COMMIT else 0,
         hot_kind=dice.pick("judge kind", ("stuck", "stuck", "slow")),
         hot_share=0.8,
         long_waits=True,

@@ -121,6 +121,13 @@ SWEEP_BUGS = (
         "",
     ),
     bug(
+        "duty-begun-too-late",
+        "A process begins a duty though the answer came when its lease was over.",
+        f"{RUNTIME}.duty:DutyHolder._take",
+        "if until > trio.current_time():",
+        "if True:",
+    ),
+    bug(
         "duty-held-too-long",
         "A process goes on with a duty whose lease has ended.",
         f"{RUNTIME}.duty:DutyHolder._renew",
