@@ -112,6 +112,10 @@ class Stage:
         self.history.violations.append(Violation(invariant, message, self.now_s))
         self.end()
 
+    def newest_sweep(self, owner: str) -> str:
+        """The name of the sweep that a process makes."""
+        return next(one.name for one in reversed(self.sweeps) if one.owner == owner)
+
     def end(self) -> None:
         """End the world: nobody has any effect from here on."""
         self.is_over = True

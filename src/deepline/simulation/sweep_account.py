@@ -13,7 +13,7 @@ class SweepAccount:
 
     `passes` holds when each pass began, `reads` when each read that has not ended did, `seen` the
     newest read of each sandbox. `settling` counts the calls of settlements under way. `waiting`
-    counts the passes since the healing in which a silent runner had no turn.
+    counts the passes in which a silent runner had no turn.
     """
 
     number: int

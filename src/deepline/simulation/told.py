@@ -15,10 +15,12 @@ class ToldTelemetry:
     life: Life
 
     def info(self, channel: str, name: str, **fields: Json) -> None:
-        """Count the name; a dispatch is noted, since a rule watches it."""
+        """Count the name; what rules watch is noted."""
         self.stage.history.reached.add(f"log {name}")
         if name == "immediate_dispatch_requested":
             self._note("dispatch asked", name, fields)
+        elif name == "detached_runner_liveness_pass" and not fields.get("budgetExhausted"):
+            self._note("sweep passed", self.stage.newest_sweep(self.life.name), {})
 
     def warn(self, channel: str, name: str, **fields: Json) -> None:
         """Note it."""

@@ -7,6 +7,19 @@ from deepline.adapters.memory.ending import without_logs
 from deepline.core.model.run import RunStatus
 from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
 
+_CLAIMED = frozenset(
+    {
+        "attempts.defer",
+        "attempts.fail",
+        "attempts.park",
+        "attempts.retire",
+        "attempts.retire_for_outage",
+        "engine.complete",
+        "engine.fail",
+    }
+)
+"""Operations that need the claim and end it."""
+
 
 def _ends_once(step: Step) -> str | None:
     before, after = step.before, step.after
@@ -63,6 +76,17 @@ def _fence_held(step: Step) -> str | None:
     return None if before.live or finaliser else f"attempt {before.attempt} was over already"
 
 
+def _own_claim(step: Step) -> str | None:
+    """Whoever gives a claim back, or spends it, holds it."""
+    before, after = step.before, step.after
+    if before is None or before.claimed_by is None or before.claimed_by == after.claimed_by:
+        return None
+    holder = before.claimed_by.partition(":")[0]
+    if step.operation in _CLAIMED and step.actor != holder:
+        return f"{step.actor} gave back a claim that {holder} held ({step.operation})"
+    return None
+
+
 def _unstarted_only(step: Step) -> str | None:
     before = step.before
     if step.operation != "terminals.cancel_unstarted" or before is None:
@@ -106,7 +130,7 @@ ENDS: tuple[Invariant, ...] = (
     invariant(
         "I04",
         "A run is ended only under the fence of its attempt, and by a worker under its claim.",
-        steps=[(Moment.ENDED, _fence_held)],
+        steps=[(Moment.ENDED, _fence_held), (Moment.ENGINE, _own_claim)],
     ),
     invariant(
         "I28",

@@ -76,15 +76,18 @@ def _few_marks(event: Event, scene: Scene) -> str | None:
 
 
 def _everyone_has_a_turn(event: Event, scene: Scene) -> str | None:
-    """Counts passes after the healing; one that began with reads under way may not get far."""
-    account, settings, stage = _of(event, scene), _of(event, scene).settings, scene.stage
-    if stage.healed_s is None or account.reads:
+    """Counts passes that got through their page; where reads still run they may not."""
+    account = _of(event, scene)
+    if account.reads:
         account.waiting.clear()
         return None
-    silent = [key for key in _silent(scene) if not _was_read_lately(account, key, event.at_s)]
-    account.waiting = {key: account.waiting.get(key, -1) + 1 for key in silent}
-    pages = math.ceil(len(silent) / settings.page)
-    most = pages + math.ceil(settings.recheck / settings.interval) + 2
+    silent = _silent(scene)
+    account.waiting = {
+        key: account.waiting.get(key, -1) + 1
+        for key in silent
+        if not _was_read_lately(account, key, event.at_s)
+    }
+    most = math.ceil(len(silent) / account.settings.page) + 3
     for key, passes in account.waiting.items():
         if passes > most:
             return f"{key.run_id} has been silent for {passes} passes and was never looked at"
@@ -189,7 +192,7 @@ SWEEPS: tuple[Invariant, ...] = (
     invariant(
         "I39",
         "Every runner that stays silent is looked at within a bounded number of passes.",
-        events=[("sweep pass", _everyone_has_a_turn)],
+        events=[("sweep passed", _everyone_has_a_turn)],
     ),
     invariant(
         "I53",
