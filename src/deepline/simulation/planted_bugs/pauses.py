@@ -9,9 +9,9 @@ PAUSE_BUGS = (
     bug(
         "verdict-on-a-paused-play",
         "A verdict is stored though the play has paused.",
-        f"{MEMORY}.terminals:MemoryTerminals.offer",
-        "if row.suspended or not _heart_matches(row, fence):",
-        "if not _heart_matches(row, fence):",
+        f"{CORE}.heartbeats:judge_offer",
+        "if state.is_suspended:",
+        "if False:",
     ),
     bug(
         "pause-keeps-its-sandbox",

@@ -72,16 +72,16 @@ VERDICT_BUGS = (
     bug(
         "heartbeats-compared-by-time",
         "Two heartbeats of one minute count as the same.",
-        f"{MEMORY}.terminals:_heart_matches",
-        "fence.identity == attempt.heartbeat",
-        '(fence.identity.value or "")[:16] == (attempt.heartbeat.value or "")[:16]',
+        f"{CORE}.heartbeats:judge_offer",
+        "fence.identity != state.heartbeat:",
+        '(fence.identity.value or "")[:16] != (state.heartbeat.value or "")[:16]:',
     ),
     bug(
         "no-heartbeat-matches-all",
         "A verdict on a runner that never beat is stored though it has beaten since.",
-        f"{MEMORY}.terminals:_heart_matches",
-        "fence.identity == attempt.heartbeat",
-        "fence.identity.value in (None, attempt.heartbeat.value)",
+        f"{CORE}.heartbeats:judge_offer",
+        "fence.identity != state.heartbeat:",
+        "fence.identity.value not in (None, state.heartbeat.value):",
     ),
     bug(
         "own-clock-decides",
