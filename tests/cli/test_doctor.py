@@ -8,8 +8,8 @@ import psycopg
 import pytest
 import trio
 
-from deepline.cli import providers
 from deepline import ApiAddress, ApiClient, SubmitRequest
+from deepline.cli import providers
 from deepline.cli.doctor.database import _version
 from deepline.cli.doctor.examination import examine
 from deepline.cli.doctor.findings import Finding, State, bounded

@@ -35,7 +35,8 @@ from deepline.core.model.sandbox import Operation, Resources, SandboxRef
 from deepline.core.model.why import Why
 from deepline.ports.executor_tokens import ExecutorToken
 from deepline.ports.sandbox_provider import RunnerStart
-from deepline.runtime.sandbox_backend import SandboxBackend, SandboxSettings
+from deepline.runtime.sandbox_backend import SandboxBackend
+from deepline.runtime.sandbox_settings import SandboxSettings
 from deepline.runtime.stop import Stop
 from deepline.runtime.worker import Worker, WorkerSettings
 from deepline.runtime.worker_ports import WorkerPorts

@@ -36,7 +36,9 @@ def _wanted(lock: str) -> list[Requirement]:
     return [Requirement(line) for line in lines]
 
 
-@pytest.mark.parametrize("lock", ["build.txt", "daytona.txt", "dev.txt", "modal.txt", "runtime.txt"])
+@pytest.mark.parametrize(
+    "lock", ["build.txt", "daytona.txt", "dev.txt", "modal.txt", "runtime.txt"]
+)
 def test_locks_hold_what_the_project_asks_for(lock: str) -> None:
     """Every dependency in pyproject.toml is locked at a version it allows; else: `make lock`."""
     locked = _locked(lock)

@@ -13,6 +13,7 @@ RUN = "deepline-run"
 ORG = "deepline-org"
 NAME = "deepline-name"
 CREATED = "deepline-at-ms"
+MARK = "deepline-store"
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -38,6 +39,7 @@ def labels_of(operation: Operation, owner: str, now: datetime) -> Mapping[str, s
         RUN: operation.run_id,
         ORG: operation.org_id,
         CREATED: str(int(now.timestamp() * 1000)),
+        MARK: operation.mark or "",
     }
     return {name: text for name, text in wanted.items() if _LABEL.fullmatch(text)}
 

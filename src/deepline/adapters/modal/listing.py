@@ -67,4 +67,5 @@ def _owned(ref: SandboxRef, tags: Mapping[str, str]) -> OwnedSandbox:
         operation_token=tags.get(labels.TOKEN),
         run_id=tags.get(labels.RUN),
         created_at=labels.created_at(tags),
+        mark=tags.get(labels.MARK),
     )

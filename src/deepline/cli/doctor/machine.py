@@ -12,6 +12,7 @@ import trio
 
 from deepline.adapters.daytona import DaytonaSettings
 from deepline.adapters.local import Isolation, Level, LocalProvider
+from deepline.adapters.modal import ModalAccount
 from deepline.cli.doctor.findings import Finding, advice, bounded, broken, ok, skipped
 from deepline.cli.failures import CommandFailed
 from deepline.cli.home import Home
@@ -19,6 +20,7 @@ from deepline.cli.providers import PROVIDERS, not_installed, opened_providers
 from deepline.cli.settings.controller import read_controller
 from deepline.cli.settings.daytona import read_daytona
 from deepline.cli.settings.gateway import read_gateway
+from deepline.cli.settings.modal import read_modal
 from deepline.cli.settings.parts import ProcessSettings, read_process
 from deepline.cli.settings.policies import read_policies
 from deepline.cli.settings.reading import Reader, SettingsRefused
@@ -104,6 +106,7 @@ class _Looking:
     sandboxes: Path
     isolation: Isolation
     daytona: DaytonaSettings
+    modal: ModalAccount
 
 
 async def _vendor(name: str, values: Mapping[str, str]) -> Sequence[Finding]:
@@ -119,6 +122,7 @@ async def _vendor(name: str, values: Mapping[str, str]) -> Sequence[Finding]:
         sandboxes=process.home / "sandboxes",
         isolation=Isolation.PREFER,
         daytona=read_daytona(reader),
+        modal=read_modal(reader),
     )
     return await bounded("provider", lambda: _listing(name, looking), _CREDENTIALS)
 

@@ -32,9 +32,9 @@ from deepline.runtime.census_taking import CensusTaking
 from deepline.runtime.controller_role import Controllers
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.duty import DutyHolder
+from deepline.runtime.lane_watch import LaneWatch
 from deepline.runtime.orphan_sweep import DUTY as ORPHAN_DUTY
 from deepline.runtime.orphan_sweep import OrphanSweep
-from deepline.runtime.lane_watch import LaneWatch
 from deepline.runtime.outbox_projector import RUNS_PER_WAVE, OutboxProjector
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import keep_running

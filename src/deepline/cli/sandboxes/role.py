@@ -7,8 +7,10 @@ import attrs
 
 from deepline.adapters.daytona import DaytonaSettings
 from deepline.adapters.local import Isolation
+from deepline.adapters.modal import ModalAccount
 from deepline.cli.found_store import found_store
 from deepline.cli.settings.daytona import read_daytona
+from deepline.cli.settings.modal import read_modal
 from deepline.cli.settings.orphans import read_orphans
 from deepline.cli.settings.parts import ProcessSettings, StoreSettings, read_limits, read_process
 from deepline.cli.settings.policies import read_policies
@@ -32,6 +34,7 @@ class SandboxesRole:
     providers: Sequence[str]
     isolation: Isolation = Isolation.PREFER
     daytona: DaytonaSettings
+    modal: ModalAccount
 
     @property
     def sandboxes(self) -> Path:
@@ -56,6 +59,7 @@ def read_sandboxes_role(values: Mapping[str, str]) -> SandboxesRole:
         providers=environment.sandbox_providers(backend, read_policies(reader)),
         isolation=reader.choice("DEEPLINE_LOCAL_ISOLATION", Isolation.PREFER),
         daytona=read_daytona(reader),
+        modal=read_modal(reader),
     )
     reader.check()
     return role
