@@ -75,7 +75,9 @@ def test_a_release_hands_over_and_leaves(fleet: Fleet) -> None:
     lanes = {lane["releaseId"]: lane for lane in map(json.loads, listed.stdout.splitlines())}
     april = lanes["april"]
     assert (april["standing"], april["stranded"]) == ("adopted", 0), listed.stderr
-    assert [one["releaseId"] for one in april["workers"]] == ["may"]
+    # The worker of the base lane may have come too.
+    assert "may" in [one["releaseId"] for one in april["workers"] if one["adopted"]]
+    assert all(one["adopted"] for one in april["workers"])
     assert before == {event: "waiting"}
     assert_ended_once(fleet, run_ids)
     for run_id in (nap, event):
