@@ -91,6 +91,7 @@ class Children:
         """Begin one more; returns its id."""
         pid = begin(command)
         self._running.add(pid)
+        self._codes.pop(pid, None)  # ids come again
         return pid
 
     def ended(self, pid: int) -> int | None:
