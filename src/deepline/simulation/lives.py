@@ -29,6 +29,8 @@ class Kind(enum.StrEnum):
     """The play's process dies; the containment around it reports that."""
     LEAVES_RESULT = "leaves result"
     """It cannot push, but leaves its result behind in the sandbox."""
+    HANGS_SILENT = "hangs in silence"
+    """It neither beats nor ends until its time is up."""
     HANGS = "hangs"
     """It beats until its time is up."""
     FALLS_SILENT = "falls silent"
@@ -69,7 +71,8 @@ _WEIGHTS: Mapping[Kind, int] = {
     Kind.WAITS: 2,
 }
 PAUSES = frozenset({Kind.PAUSES_LATE, Kind.SLEEPS, Kind.WAITS})
-UNHEARD = frozenset({Kind.NEVER_BEATS, Kind.PAUSES_LATE})
+UNHEARD = frozenset({Kind.NEVER_BEATS, Kind.HANGS_SILENT, Kind.PAUSES_LATE})
+HANGING = frozenset({Kind.HANGS, Kind.HANGS_SILENT})
 MOST_PARTS = 3
 """After so many parts a play pauses no more."""
 _ENDLESS = timedelta(days=1)
@@ -108,7 +111,7 @@ class RunnerLife:
     @property
     def pushes(self) -> bool:
         """True for a runner that pushes what became of it."""
-        return self.kind not in {Kind.CRASHES, Kind.LEAVES_RESULT, Kind.HANGS, *PAUSES}
+        return self.kind not in {Kind.CRASHES, Kind.LEAVES_RESULT, *HANGING, *PAUSES}
 
 
 def draw_life(
@@ -138,7 +141,7 @@ def draw_life(
         terminal = failed
     elif kind is Kind.CONTAINED:
         terminal = Failed(error=CONTAINMENT)
-    elif kind in {Kind.CRASHES, Kind.HANGS, *PAUSES}:
+    elif kind in {Kind.CRASHES, *HANGING, *PAUSES}:
         terminal = None
     return RunnerLife(
         kind=kind,
@@ -163,7 +166,7 @@ def _sandbox_life(
     *,
     mixture: Mixture,
 ) -> SandboxLife:
-    hangs = kind is Kind.HANGS
+    hangs = kind in HANGING
     # A runner exits a moment after its work, so that what it pushed is under way by then.
     exits_s = works_s + dice.pick(f"{name} exits", (0.0, 0.5, 3.0))
     leaves = kind is Kind.LEAVES_RESULT or dice.share(f"{name} leaves") < 0.3

@@ -47,13 +47,14 @@ HOT_KINDS = ("stuck", "stuck", "slow", "unanswered", "reply_lost", "crash", "cra
 HOT_SHARE = 0.4
 OFFER = "terminals.offer"
 COMMIT = "terminals.commit"
-JUDGES = (OFFER, "liveness_work.record_verdict", COMMIT)
+RECORD = "liveness_work.record_verdict"
+JUDGES = (OFFER, RECORD, COMMIT)
 """Calls by which silent runners are given up."""
 JUDGING_SHARE = 0.12
 """The share of worlds made for runners that are heard again while they are given up."""
 SWEEPING_SHARE = 0.12
 """The share of worlds made for sweeps whose looks hang and whose settlements take long."""
-SETTLED_BY = ("launches.read", COMMIT, "liveness_work.record_verdict")
+SETTLED_BY = ("launches.read", COMMIT, RECORD)
 """Calls by which a sweep settles."""
 
 GENTLE_SHARE = 0.2
@@ -195,7 +196,7 @@ def _sweeping(dice: Dice, mixture: Mixture) -> Mixture:
         hot_kind="stuck",
         hot_share=0.4,
         long_waits=True,
-        lives=("falls silent", "falls silent", "crashes", "leaves result"),
+        lives=("falls silent", "hangs in silence", "hangs in silence", "crashes"),
         hung_looks=dice.pick("hung", (0.0, 0.4, 0.9)),
         sweep=SweepMode.ENFORCE,
     )
@@ -217,6 +218,8 @@ def _judging(dice: Dice, mixture: Mixture) -> Mixture:
         hot_share=0.8,
         long_waits=True,
         lives=("returns", "first beats late", "pauses late"),
+        # Nobody settles what a runner pushed before the verdict comes.
+        hints_lost=1.0 if judge == RECORD else mixture.hints_lost,
         ghosts=0.9,
         sweep=SweepMode.OFF if judge == OFFER else SweepMode.ENFORCE,
     )

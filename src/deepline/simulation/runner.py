@@ -28,7 +28,7 @@ from deepline.ports.receipts import ReceiptLeased
 from deepline.ports.sheets import RowOutcome
 from deepline.ports.terminals import OfferOutcome
 from deepline.simulation.life import Life
-from deepline.simulation.lives import PAUSES, Kind, RunnerLife
+from deepline.simulation.lives import HANGING, PAUSES, Kind, RunnerLife
 from deepline.simulation.stage import Stage
 from deepline.simulation.trouble import STORE, TOKENS
 
@@ -97,7 +97,7 @@ class Runner:
                 if self.script.beats:
                     nursery.start_soon(self._beat)
                 await self._work()
-                if self.script.kind is not Kind.HANGS:
+                if self.script.kind not in HANGING:
                     nursery.cancel_scope.cancel()
 
     @property
@@ -136,7 +136,7 @@ class Runner:
         if script.pushes and script.terminal is not None:
             for terminal in self._pushed(script.terminal):
                 await self._push(terminal)
-        if script.kind is Kind.HANGS:
+        if script.kind in HANGING:
             await trio.sleep_forever()
 
     def _pushed(self, terminal: RunnerTerminal) -> Sequence[RunnerTerminal]:
