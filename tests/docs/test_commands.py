@@ -11,7 +11,7 @@ from deepline.cli.catalogue import NAMES
 from tests.docs.pages import PAGES, ROOT, blocks, code_spans, text_of
 
 COMMANDS = ROOT / "docs" / "operations" / "commands.md"
-_NESTED = frozenset({"runs", "keys", "lanes", "outbox", "sandboxes"})
+_NESTED = frozenset({"runs", "keys", "lanes", "outbox", "sandboxes", "sim"})
 _WORD = re.compile(r"[a-z]+")
 
 
