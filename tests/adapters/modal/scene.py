@@ -69,6 +69,13 @@ async def provider_of(
             await provider.aclose()
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something in the emulator."""
+    with trio.fail_after(PATIENCE_S):
+        while not condition():
+            await trio.sleep(0.02)
+
+
 @attrs.frozen(eq=False)
 class Scene:
     """A provider over an emulator."""

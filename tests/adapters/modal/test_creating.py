@@ -13,7 +13,7 @@ from deepline.ports.errors import OutcomeUnknown, Refused, SandboxCapacity
 from deepline.testing.emulators.faults import FaultRule
 from deepline.testing.emulators.modal import ModalEmulator
 from deepline.testing.refusals import refused
-from tests.adapters.modal.scene import Scene, account, new_operation, provider_of
+from tests.adapters.modal.scene import Scene, account, new_operation, provider_of, until
 
 pytestmark = pytest.mark.processes
 
@@ -46,12 +46,12 @@ async def test_a_cancelled_create_is_found(scene: Scene) -> None:
     scene.emulator.fault(FaultRule(calls=CREATE, after_effect=True, hangs=True))
     before = scene.emulator.cancelled(CREATE)
 
-    with trio.move_on_after(0.5) as scope:
-        await create(scene, operation)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(create, scene, operation)
+        await until(lambda: scene.running(operation.name) == 1)
+        nursery.cancel_scope.cancel(reason="the worker gives up")
 
-    assert scope.cancelled_caught
-    await trio.sleep(0.1)
-    assert scene.emulator.cancelled(CREATE) == before + 1
+    await until(lambda: scene.emulator.cancelled(CREATE) == before + 1)
     assert await scene.provider.find(operation) is not None
     assert scene.running(operation.name) == 1
 
