@@ -22,7 +22,7 @@ from deepline.testing.emulators.modal import (
     running_modal,
     started_modal,
 )
-from tests.adapters.modal.scene import new_operation
+from tests.adapters.modal.scene import PATIENCE_S, new_operation
 
 pytestmark = pytest.mark.processes
 
@@ -141,12 +141,13 @@ async def test_a_crashed_emulator_finds_its_sandboxes(
     ends = await made(bridge, opened, "sh", "-c", "sleep 0.3; exit 5")
     process.kill()
     process.wait()
-    await trio.sleep(0.5)
 
     with modal_emulator(tmp_path, port=urlsplit(emulator.url).port or 0) as again:
         # The client that was there before goes on with it.
         assert await bridge.run(goes_on.poll.aio) is None
-        assert await bridge.run(ends.poll.aio) == 5
+        with trio.fail_after(PATIENCE_S):
+            while await bridge.run(ends.poll.aio) != 5:
+                await trio.sleep(0.05)
         by_id = {one.sandbox_id: one for one in again.sandboxes(alive=False)}
         assert by_id[goes_on.object_id].how is None
         assert (by_id[ends.object_id].how, by_id[ends.object_id].code) == ("failure", 5)

@@ -18,7 +18,7 @@ from deepline.ports.sandbox_provider import RunnerStart
 from deepline.testing.emulators.faults import FaultRule
 from deepline.testing.emulators.modal import ModalEmulator
 from deepline.testing.refusals import refused
-from tests.adapters.modal.scene import PATIENCE_S, SLEEPS, SUCCEEDS, TOKENS, Scene, program
+from tests.adapters.modal.scene import PATIENCE_S, SLEEPS, SUCCEEDS, TOKENS, Scene, program, until
 from tests.runner.running import Stage as PlayStage
 from tests.runner.running import open_stage
 from tests.runner.scripted_gateway import ScriptedGateway, open_gateway
@@ -81,7 +81,7 @@ async def test_starts_may_race(scene: Scene, tmp_path: Path) -> None:
     await marked(mark)
     await trio.sleep(0.3)
     assert mark.read_text() == "ran\n"
-    assert secrets_in_files(scene, sandbox) == []
+    await until(lambda: not secrets_in_files(scene, sandbox))
 
 
 async def test_a_start_that_was_cut_short_is_finished(scene: Scene, tmp_path: Path) -> None:
