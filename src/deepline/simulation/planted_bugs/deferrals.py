@@ -71,14 +71,6 @@ DEFERRAL_BUGS = (
         "Situation.HANDOFF, *_last_words(failure, detached_recovery=True, force=True))",
     ),
     bug(
-        "deferral-forgets-silence",
-        "A deferral resets the watch on a silent runner.",
-        f"{MEMORY}.attempts:MemoryAttempts.defer",
-        "        if run is not None:\n",
-        "        if run is not None:\n"
-        "            for row in self.world.attempts_of_run(run): row.silence = None\n",
-    ),
-    bug(
         "lease-token-told",
         "A lease token is logged as the reason of a deferral.",
         f"{RUNTIME}.error_path:ErrorPath._pre_code",

@@ -14,13 +14,6 @@ END_BUGS = (
         "if attempt is None:",
     ),
     bug(
-        "claims-of-others-count",
-        "Any owner's claim counts as held.",
-        f"{MEMORY}.engine_queue:EngineQueue.held_by",
-        'if run is None or run.state != "running" or run.claimed_by != claim.owner:',
-        'if run is None or run.state != "running":',
-    ),
-    bug(
         "cancel-after-end",
         "A cancel changes a run that has ended.",
         f"{MEMORY}.terminals:MemoryTerminals._cancel",

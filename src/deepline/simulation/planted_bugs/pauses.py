@@ -21,24 +21,10 @@ PAUSE_BUGS = (
         "pass",
     ),
     bug(
-        "event-trusted",
-        "What wakes a run that waits for an event is taken for the event.",
-        f"{CORE}.parking:_after_event",
-        "if signal is not None:",
-        "if signal is not None or now < (suspension.expires_at or now):",
-    ),
-    bug(
         "answers-forgotten",
         "A play that pauses again forgets what it was answered before.",
         f"{CORE}.parking:carry_over",
         "answers = {**_answers(stored), **_answers(reported)}",
         "answers = _answers(reported)",
-    ),
-    bug(
-        "receipt-leased-twice",
-        "An action that may have been done is leased to another process.",
-        f"{MEMORY}.receipts:MemoryReceipts.lease",
-        "if row.holder != holder and not redo:",
-        "if False:",
     ),
 )

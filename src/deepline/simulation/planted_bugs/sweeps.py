@@ -29,13 +29,6 @@ SWEEP_BUGS = (
         "if False:",
     ),
     bug(
-        "sweep-verdict-of-another-terminal",
-        "A verdict of the sweep replaces the runner's own terminal.",
-        f"{MEMORY}.liveness_work:MemoryLivenessWork.record_verdict",
-        "if row.runner_terminal is not None:",
-        "if False:",
-    ),
-    bug(
         "sweep-verdict-unstamped",
         "A verdict of the sweep does not say which provider was read.",
         f"{CORE}.sweep_verdict:choose_verdict",
@@ -76,13 +69,6 @@ SWEEP_BUGS = (
         f"{CORE}.sweep:begin_pass",
         "if due_s > now_s}",
         "}",
-    ),
-    bug(
-        "sweep-cursor-stays",
-        "A pass begins where the one before it began.",
-        f"{CORE}.sweep_lane:next_cursor",
-        "return None if len(page) < limit else page[-1].ref.run_id",
-        "return current",
     ),
     bug(
         "sweep-settles-two-at-once",
