@@ -82,6 +82,8 @@ class Home:
         record = read_record(path)
         if record is None and not self.path.exists():
             return None
+        if not isinstance(record, dict):
+            raise OSError(f"{path} is damaged")
         try:
             return cattrs.structure(record, Spec)
         except cattrs.BaseValidationError as damage:
