@@ -27,6 +27,7 @@ PATHS: Mapping[str, str] = {
     "attempts.retire_for_outage": "token_outage",
     "attempts.token_obtained": "token_outage",
     "cleanup.acceptance": "late_sandbox",
+    "cleanup.record_found": "late_sandbox",
     "cleanup.claim_for": "stranger",
     "crash_diagnostics.read": "noticed",
     "crash_diagnostics.save": "noticed",
@@ -43,6 +44,7 @@ _RACE = (
     "asked by who lost a race for a run's end, after it; tests/runtime/test_claims.py and"
     " tests/processes/test_paused_worker.py"
 )
+_ORPHANS = "asked by the sweep for orphans, minutes apart; tests/runtime/test_orphan_sweep.py"
 _NOBODY = "no role asks it; it is there for who embeds the store"
 _DAMAGE = "made only for a run or a launch that is gone, which the audit calls damage"
 OFF_THE_PATHS: Mapping[str, str] = {
@@ -61,6 +63,15 @@ OFF_THE_PATHS: Mapping[str, str] = {
     "dead_letters.list": _OPERATOR,
     "dead_letters.revive": _OPERATOR,
     "lanes.all": _OPERATOR,
+    "lanes.drain": _OPERATOR,
+    "lanes.hand_over": _OPERATOR,
+    "lanes.prune": _OPERATOR,
+    "lanes.read": "asked by a worker that leaves once its lane is empty;"
+    " tests/processes/test_rolling_upgrade.py",
+    "sandboxes.mark": _ORPHANS,
+    "sandboxes.owe": _ORPHANS,
+    "sandboxes.records": _OPERATOR,
+    "sandboxes.standing": _ORPHANS,
 }
 """Calls that no run makes, and why."""
 

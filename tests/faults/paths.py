@@ -51,8 +51,9 @@ def usual(deployment: Deployment) -> Ends:
     look_at_everything(deployment, ids["whole"])
     deployment.wait_ended([retried])
     deployment.ask(lambda client: client.remove_secret("CARD"))
-    deployment.stop("controller")
-    deployment.bring_back("controller")
+    for name in ("controller", "worker"):
+        deployment.stop(name)
+        deployment.bring_back(name)
     return {
         ids["whole"]: "completed",
         ids["fails"]: "failed",
