@@ -1,6 +1,7 @@
 """PgBouncer in transaction mode in front of a database, where it is installed."""
 
 import os
+import pwd
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -36,7 +37,9 @@ def pooled(dsn: str, directory: Path) -> Iterator[str]:
         path.chmod(0o644)
     command = [PROGRAM, "-q", str(settings)]
     if os.geteuid() == 0:
-        command[1:1] = ["-u", "nobody"]  # it does not run as root
+        # It does not run as root, and the server's socket is its own account's.
+        owner = (directory / "postgres" / "data").stat().st_uid
+        command[1:1] = ["-u", pwd.getpwuid(owner).pw_name]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             yield (
