@@ -116,14 +116,15 @@ async def test_one_broken_thing_is_found_and_the_rest_is_still_looked_at(
 async def test_a_vendor_whose_client_is_missing_is_found(
     vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says which extra to install; installed, its service is not asked."""
+    """It says which extra to install; installed, it asks for credentials."""
     values = {"DEEPLINE_PLAY_RUNNER_BACKEND": vendor}
     (there,) = await provider_findings(values)
     monkeypatch.setattr(providers, "find_spec", lambda _name: None)
 
     (missing,) = await provider_findings(values)
 
-    assert (there.state, missing.state) == (State.OK, State.BROKEN)
+    assert (there.state, missing.state) == (State.BROKEN, State.BROKEN)
+    assert "credentials" in there.says
     assert f"deepline-runtime[{vendor}]" in missing.says
 
 

@@ -185,7 +185,9 @@ class LocalProvider:
         return program, self._root.trial()
 
     async def _list(self) -> Iterator[OwnedSandbox]:
-        identity = await self._identity()
+        identity = await self._blocking(self._root.identity)
+        if identity is None:  # No sandbox was made here yet.
+            return iter(())
         homes = await self._blocking(
             lambda: [(home.path.name, _spec_of(home)) for home in self._root.homes()]
         )
