@@ -68,7 +68,7 @@ async def test_a_process_may_use_its_grace(isolation: Isolation, tmp_path: Path)
     trace = tmp_path / "trace"
     code = (
         "import signal, sys, time\n"
-        "def leave(*_):\n    print('leaving', flush=True); sys.exit(0)\n"
+        "def leave(*_):\n    time.sleep(0.3); print('leaving', flush=True); sys.exit(0)\n"
         "signal.signal(signal.SIGTERM, leave)\n"
         "open('ready', 'w').close()\n"
         "time.sleep(60)\n"
