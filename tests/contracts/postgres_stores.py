@@ -26,7 +26,7 @@ _INSTANTS = """
 _TABLES = """
     select table_schema, table_name from information_schema.tables
      where table_type = 'BASE TABLE' and table_schema in ('deepline', 'absurd')
-       and table_name <> 'queues' and table_name not like '%migrations%'
+       and table_name not in ('queues', 'store_mark') and table_name not like '%migrations%'
 """
 
 
