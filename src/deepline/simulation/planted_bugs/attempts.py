@@ -14,13 +14,6 @@ ATTEMPT_BUGS = (
         "if False:",
     ),
     bug(
-        "failed-wake-gives-runner-up",
-        "An error of those who watch a runner retires its attempt.",
-        f"{MEMORY}.attempts:MemoryAttempts.fail",
-        "if row is not None and not row.may_have_started:",
-        "if row is not None:",
-    ),
-    bug(
         "fresh-attempt-shared",
         "A worker takes a fresh attempt of a lost claim over as it is.",
         f"{MEMORY}.preparing:_continue",
