@@ -47,13 +47,11 @@ OperationStep: TypeAlias = CreateSandbox | LookUpFirst | FinishDelete
 
 def next_step(reserved: OperationState) -> OperationStep:
     """Decide what to do with a reservation."""
-    match reserved:
-        case OperationState.CREATE:
-            return CreateSandbox(Why("sandbox_operation.create"))
-        case OperationState.RESUME:
-            return LookUpFirst(Why("sandbox_operation.look_up_first"))
-        case OperationState.FINISH_DELETE:
-            return FinishDelete(Why("sandbox_operation.finish_delete"))
+    if reserved is OperationState.CREATE:
+        return CreateSandbox(Why("sandbox_operation.create"))
+    if reserved is OperationState.RESUME:
+        return LookUpFirst(Why("sandbox_operation.look_up_first"))
+    return FinishDelete(Why("sandbox_operation.finish_delete"))
 
 
 def is_certain(step: OperationStep, *, any_unknown: bool) -> bool:

@@ -1,8 +1,9 @@
 """From a world that fails to the least that fails in the same way.
 
-First faults are taken away, half of them at a time and then one by one; then plays; at last the
-schedule becomes first come, first served. What is left is usually a handful of faults and a
-history of a page, which reads as an explanation.
+First the plays that the failing history does not tell of are taken away, since it can do without
+them; then faults, half of them at a time and then one by one; then plays; at last the schedule
+becomes first come, first served. What is left is usually a handful of faults and a history of a
+page, which reads as an explanation.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,12 +56,19 @@ def shrink(options: WorldOptions, seed: int) -> Shrunk:
     if history.held:
         raise NothingToShrink(f"every rule holds for seed {seed}")
     search = _Search(seed, history.violations[0].invariant, options, history)
+    told = _told(history)
+    drawn = {f"r{number}" for number in range(1, options.plays + 1)}
+    search.accepts(attrs.evolve(options, left_out=options.left_out | (drawn - told)))
     _shrink_faults(search)
-    for run_id in sorted({event.run for event in search.history.events if event.run}):
+    for run_id in sorted(_told(search.history)):
         search.accepts(attrs.evolve(search.options, left_out=search.options.left_out | {run_id}))
     search.accepts(attrs.evolve(search.options, strategy=Strategy.FIFO))
     _shrink_faults(search)
     return Shrunk(options=search.options, history=search.history, tried=search.tried)
+
+
+def _told(history: History) -> set[str]:
+    return {event.run for event in history.events if event.run}
 
 
 def _shrink_faults(search: _Search) -> None:

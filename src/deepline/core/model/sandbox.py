@@ -21,11 +21,6 @@ class SandboxRef:
     sandbox_id: str
     routing_domain: str | None = None
 
-    @property
-    def identity_key(self) -> str:
-        """The same for the same sandbox, whoever wrote the reference down; used to deduplicate."""
-        return f"{self.provider}:{self.routing_domain or ''}:{self.sandbox_id}"
-
 
 @attrs.frozen(kw_only=True)
 class Operation:

@@ -185,6 +185,14 @@ def _play_starts_once(event: Event, scene: Scene) -> str | None:
     return None
 
 
+def _not_given_up(step: Step) -> str | None:
+    """A play that paused may go on in an attempt of its own; one with a runner may not."""
+    before = step.before
+    if before is None or not isinstance(before.suspension, DetachedSuspension):
+        return None
+    return f"attempt {before.attempt} was given up while its runner may be at work"
+
+
 def _pauses_passed(row: AttemptRow) -> int:
     """How often the play of an attempt paused and was answered."""
     answers = row.checkpoint.state.get(RESUMED)
@@ -237,6 +245,7 @@ VERDICTS: tuple[Invariant, ...] = (
         "I11",
         "The play of a run is started at most once, in a sandbox that is recorded, and goes on "
         "only after a pause; nothing replays it.",
+        steps=[(Moment.LEFT, _not_given_up)],
         events=[("play started", _play_starts_once)],
     ),
 )

@@ -14,6 +14,13 @@ ATTEMPT_BUGS = (
         "if False:",
     ),
     bug(
+        "failed-wake-gives-runner-up",
+        "An error of those who watch a runner retires its attempt.",
+        f"{MEMORY}.attempts:MemoryAttempts.fail",
+        "if row is not None and not row.may_have_started:",
+        "if (row := self.world.attempt_of(ref)) is not None:",
+    ),
+    bug(
         "fresh-attempt-shared",
         "A worker takes a fresh attempt of a lost claim over as it is.",
         f"{MEMORY}.preparing:_continue",
