@@ -17,6 +17,7 @@ from deepline.testing.emulators import DaytonaEmulator, FaultRule
 from deepline.testing.emulators.daytona import KEY, ORGANISATION
 from tests.adapters.daytona.emulation import ALIEN_KEY, operation, settings, started_emulator
 from tests.support.fleet import Fleet, fleet_running, new_id, short
+from tests.support.provider_deaths import PATIENCE_S, accepted_ends, wait_until_stuck
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
@@ -34,7 +35,6 @@ DEATHS: Mapping[str, FaultRule] = {
     "after-a-delete": FaultRule(calls=DELETE, hangs=True, after_effect=True),
 }
 """Each stops one run at one side of one call; which run it is does not matter."""
-PATIENCE_S = 60.0
 
 
 @attrs.frozen
@@ -82,14 +82,6 @@ async def sandboxes_of_others(emulator: DaytonaEmulator) -> list[SandboxRef]:
     return made
 
 
-def wait_until_stuck(emulator: DaytonaEmulator) -> None:
-    """Wait until every fault has hit a run."""
-    until = time.monotonic() + PATIENCE_S
-    while left := emulator.faults_left():
-        assert time.monotonic() < until, f"{left} faults hit nobody"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("name", DEATHS)
 def test_every_run_ends_with_its_own_result(name: str, survived: Survived) -> None:
     """Whichever call its worker died at, its play started once and its result is its own."""
@@ -117,25 +109,13 @@ def test_a_create_whose_reply_was_lost_is_not_done_twice(survived: Survived) -> 
 
 def test_sandbox_time_ends_with_the_first_acceptance(survived: Survived) -> None:
     """C51: what Daytona takes to destroy a sandbox is not the customer's to pay."""
-    truth = survived.fleet.truth
+    fleet = survived.fleet
     # Whichever runs the two deaths at deletes hit: their deletion may be known by absence alone.
     fewest = len(survived.run_ids) - 2
 
-    def ends() -> dict[str, bool]:
-        rows = truth.rows(
-            """
-            select u.run_id, u.ended_at = greatest(u.started_at, min(e.at))
-            from deepline.sandbox_usage u
-            join deepline.cleanup_events e using (run_id, attempt, provider, sandbox_id)
-            where e.kind = 'provider_delete_accepted'
-            group by u.run_id, u.ended_at, u.started_at
-            """
-        )
-        return dict(rows)
-
     # A sandbox is gone a moment before that is written down.
-    truth.wait_for(lambda: len(ends()) >= fewest, "the deletions to be accepted")
-    assert all(ends().values())
+    fleet.truth.wait_for(lambda: len(accepted_ends(fleet)) >= fewest, "deletions to be accepted")
+    assert all(accepted_ends(fleet).values())
 
 
 def test_the_key_is_shown_nowhere(survived: Survived) -> None:

@@ -16,6 +16,7 @@ from deepline.testing.emulators.faults import FaultRule
 from deepline.testing.emulators.modal import ModalEmulator, modal_emulator
 from tests.adapters.modal.scene import TOKENS, account, new_operation, provider_of
 from tests.support.fleet import Fleet, fleet_running, new_id, short
+from tests.support.provider_deaths import PATIENCE_S, accepted_ends, wait_until_stuck
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
@@ -33,7 +34,6 @@ DEATHS: Mapping[str, FaultRule] = {
     "after-a-delete": FaultRule(calls=DELETE, hangs=True, after_effect=True),
 }
 """Each stops one run at one side of one call; which run it is does not matter."""
-PATIENCE_S = 60.0
 
 
 @attrs.frozen
@@ -81,14 +81,6 @@ async def sandboxes_of_others(emulator: ModalEmulator) -> list[str]:
     return made
 
 
-def wait_until_stuck(emulator: ModalEmulator) -> None:
-    """Wait until every fault has hit a run."""
-    until = time.monotonic() + PATIENCE_S
-    while left := emulator.faults_left():
-        assert time.monotonic() < until, f"{left} faults hit nobody"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("name", DEATHS)
 def test_every_run_ends_with_its_own_result(name: str, survived: Survived) -> None:
     """Whichever call its worker died at, its play started once and its result is its own."""
@@ -116,18 +108,10 @@ def test_a_create_whose_reply_was_lost_is_not_done_twice(survived: Survived) -> 
 
 def test_sandbox_time_ends_with_the_first_acceptance(survived: Survived) -> None:
     """C51: what Modal takes to end a sandbox is not the customer's to pay."""
-    rows = survived.fleet.truth.rows(
-        """
-        select u.run_id, u.ended_at = greatest(u.started_at, min(e.at))
-        from deepline.sandbox_usage u
-        join deepline.cleanup_events e using (run_id, attempt, provider, sandbox_id)
-        where e.kind = 'provider_delete_accepted'
-        group by u.run_id, u.ended_at, u.started_at
-        """
-    )
+    ends = accepted_ends(survived.fleet)
 
-    assert rows
-    assert all(holds for _, holds in rows)
+    assert ends
+    assert all(ends.values())
 
 
 def test_the_secret_is_shown_nowhere(survived: Survived) -> None:
