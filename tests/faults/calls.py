@@ -31,6 +31,7 @@ PATHS: Mapping[str, str] = {
     "cleanup.claim_for": "stranger",
     "crash_diagnostics.read": "noticed",
     "crash_diagnostics.save": "noticed",
+    "engine.extend": "slow_sandbox",
     "capacity.abandon": "no_sandboxes",
     "liveness_work.record_verdict": "vanished",
     "outbox.failed": "ledger_away",

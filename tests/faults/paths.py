@@ -257,6 +257,17 @@ def late_sandbox(deployment: Deployment) -> Ends:
     return {run_id: "cancelled"}
 
 
+def slow_sandbox(deployment: Deployment) -> Ends:
+    """A create that takes so long that the claim must be extended more than once."""
+    deployment.begin(*WITHOUT_WORKER)
+    run_id = new_id("slow")
+    deployment.world.ask("turn", run_id=run_id, away=False, slow_s=1.5)
+    deployment.bring_back("worker")
+    deployment.submit_as({run_id: [["answer", 1]]})
+    deployment.wait_ended([run_id])
+    return {run_id: "completed"}
+
+
 def overdue(deployment: Deployment) -> Ends:
     """A runner past its limit, and no worker there to end it."""
     deployment.begin(*ROLES)
@@ -338,6 +349,7 @@ PATHS: Mapping[str, Callable[[Deployment], Ends]] = {
         ledger_away,
         lost_task,
         late_sandbox,
+        slow_sandbox,
         overdue,
         vanished,
         noticed,
