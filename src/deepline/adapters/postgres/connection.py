@@ -16,7 +16,7 @@ Private names of psycopg that are relied on: `wait`, `lock`, `_pipeline`, `_chec
 of AsyncTransaction and AsyncPipeline.
 """
 
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 
@@ -30,6 +30,7 @@ from psycopg.pq import abc as pq_abc
 from psycopg.rows import AsyncRowFactory
 
 from deepline.adapters.postgres.lock import UncontendedLock
+from deepline.adapters.postgres.statement_call import StatementCalls, Texts
 from deepline.adapters.postgres.transaction import TrioPipeline, TrioTransaction
 from deepline.adapters.postgres.waiting import drive, drive_for, drive_libpq
 from deepline.ports.errors import Refused
@@ -62,6 +63,7 @@ class TrioConnection(psycopg.AsyncConnection[Row]):
         super().__init__(pgconn)
         self.row_factory = row_factory or self.row_factory
         self.lock = UncontendedLock()  # type: ignore[assignment]
+        self._calls = StatementCalls(pgconn)
 
     @classmethod
     async def connect(  # type: ignore[override]
@@ -122,6 +124,15 @@ class TrioConnection(psycopg.AsyncConnection[Row]):
             if self.closed and self._num_transactions == 0:
                 self.outcome_in_doubt = True
             raise
+
+    async def call(self, statement: bytes, parameters: Texts) -> Sequence[bytes | None]:
+        """Run a statement with `$1`, `$2`, … in it; gives its rows' first column, as UTF-8.
+
+        For autocommit mode: it begins no transaction. Raises and is cancelled as `execute` is.
+        """
+        prepared = self.prepare_threshold is not None
+        async with self.lock:
+            return await self.wait(self._calls.call(statement, parameters, prepared=prepared))
 
     async def _cancel_and_drain(self, operation: Generator[int, int, object]) -> bool:
         """Have the server stop, and read the end of the operation. False if that failed."""

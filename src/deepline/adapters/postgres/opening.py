@@ -37,6 +37,7 @@ async def open_connection(settings: ConnectionSettings) -> TrioConnection:
 def _parameters(settings: ConnectionSettings) -> Parameters:
     parameters: Parameters = {
         "application_name": settings.application_name,
+        "client_encoding": "UTF8",
         "keepalives_idle": _KEEPALIVE_IDLE_S,
         "keepalives_interval": _KEEPALIVE_INTERVAL_S,
         "tcp_user_timeout": _milliseconds(settings.silence_limit),

@@ -5,6 +5,7 @@ moment. The tasks that carry their batches must outlive that, so they are shield
 `stop` or until `OVERTIME_S` after the cancellation.
 """
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 
@@ -19,6 +20,7 @@ from deepline.ports.errors import Refused, Unavailable
 from deepline.ports.wire import encode_json
 
 Row = tuple[object, ...]
+Argument = bool | int | str
 
 OVERTIME_S = 30
 """How long batches are carried after the block of the store was cancelled."""
@@ -53,7 +55,7 @@ class Steps:
         for scope in self._scopes:
             scope.cancel()
 
-    async def write(self, function: str, request: Mapping[str, Json], *arguments: object) -> Json:
+    async def write(self, function: str, request: Mapping[str, Json], *arguments: Argument) -> Json:
         """Ask one step for one request and return its answer.
 
         `arguments` go to the function as they are; requests with equal ones share transactions.
@@ -69,7 +71,7 @@ class Steps:
             raise _unstorable(error) from error
 
     async def write_together(
-        self, function: str, requests: Sequence[Mapping[str, Json]], *arguments: object
+        self, function: str, requests: Sequence[Mapping[str, Json]], *arguments: Argument
     ) -> Sequence[Json]:
         """Call one step with all requests in one transaction of their own."""
         try:
@@ -94,7 +96,7 @@ class Steps:
         async with self._pool.lease() as connection:
             return await (await connection.execute(composed, arguments)).fetchall()
 
-    def _open_group(self, function: str, arguments: Sequence[object]) -> GroupCommit:
+    def _open_group(self, function: str, arguments: Sequence[Argument]) -> GroupCommit:
         async def send(requests: Sequence[str]) -> Sequence[Json]:
             return await self._send(function, requests, arguments)
 
@@ -116,12 +118,14 @@ class Steps:
                 scope.deadline = self._ends_at
 
     async def _send(
-        self, function: str, requests: Sequence[str], arguments: Sequence[object]
+        self, function: str, requests: Sequence[str], arguments: Sequence[Argument]
     ) -> Sequence[Json]:
-        query = self._select("answer", function, "%s::jsonb", *["%s"] * len(arguments))
+        places = [f"${place}" for place in range(1, len(arguments) + 2)]
+        statement = self._select("answer", function, *places)
+        texts = [f"[{','.join(requests)}]", *map(_text, arguments)]
         async with self._pool.lease(writes=True) as connection:
-            cursor = await connection.execute(query, (f"[{','.join(requests)}]", *arguments))
-            return [row[0] for row in await cursor.fetchall()]
+            answers = await connection.call(statement, [text.encode() for text in texts])
+        return [None if answer is None else json.loads(answer) for answer in answers]
 
     def _select(self, columns: str, function: str, *places: str) -> bytes:
         known = self._queries.get((columns, function, *places))
@@ -130,6 +134,11 @@ class Steps:
             known = text.format(sql.Identifier(self.schema, function)).as_bytes()
             self._queries[columns, function, *places] = known
         return known
+
+
+def _text(argument: Argument) -> str:
+    """As Postgres reads it, whatever the type of the function's parameter."""
+    return str(argument).lower() if isinstance(argument, bool) else str(argument)
 
 
 async def _carry(group: GroupCommit, scope: trio.CancelScope) -> None:

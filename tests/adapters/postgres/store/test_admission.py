@@ -9,6 +9,7 @@ from deepline.core.model.claim import Fresh
 from deepline.core.model.identity import Lane
 from deepline.ports.admission import SubmitReceipt
 from deepline.ports.errors import NotFound, Refused
+from tests.support.statements import until_blocked
 from tests.support.store import LANE, StoreBench, submission
 
 
@@ -170,3 +171,58 @@ async def test_a_lane_without_a_queue_is_not_found(bench: StoreBench) -> None:
         await bench.store.admission.submit([submission("run", lane=Lane("nowhere"))])
 
     assert await bench.rows("select 1 from deepline.runs") == []
+
+
+async def test_a_run_id_taken_on_another_lane_leaves_no_task_behind(bench: StoreBench) -> None:
+    """Who loses the race for a run id to another lane takes back the task that it made."""
+    other = Lane("other")
+    await bench.store.admission.ensure_lane(other, "other")
+    receipts: list[SubmitReceipt] = []
+
+    async def lose() -> None:
+        late = submission("run", lane=other)
+        receipts.extend(await bench.store.admission.submit([late]))
+
+    async with (
+        trio.open_nursery() as nursery,
+        bench.pool.lease() as observer,
+        bench.pool.lease() as winner,
+        winner.transaction(),
+    ):
+        await winner.execute(
+            "insert into deepline.runs (run_id, org_id, play_name, lane, placement_key)"
+            " values ('run', 'org', 'play', 'runs', 'local')"
+        )
+        nursery.start_soon(lose)
+        await until_blocked(observer)
+
+    (receipt,) = receipts
+    assert not receipt.run_created
+    assert not receipt.task_created
+    assert await bench.rows("select 1 from absurd.t_other") == []
+    assert await bench.rows("select 1 from absurd.r_other") == []
+
+
+async def test_a_recovered_task_of_an_admitted_run_is_due_at_once(bench: StoreBench) -> None:
+    """Nothing would admit it a second time; the task of any other waits for its admission."""
+    await bench.submit("admitted")
+    await bench.claim_fresh()
+    await bench.submit("queued")
+    await bench.rows("delete from absurd.t_runs")
+    await bench.rows("delete from absurd.r_runs")
+
+    for run_id in ("admitted", "queued"):
+        assert (await bench.store.admission.recover_task(submission(run_id))).task_created
+
+    assert await bench.rows(
+        "select r.run_id, e.available_at = 'infinity' from deepline.runs r"
+        " join absurd.r_runs e on e.run_id = r.engine_run_id order by 1"
+    ) == [("admitted", False), ("queued", True)]
+
+
+async def test_only_first_attempts_are_held_back(bench: StoreBench) -> None:
+    """An engine attempt after a failed one is due when the engine says."""
+    work = await bench.started()
+    await bench.store.engine.fail(work.claim, "it was no use")
+
+    assert await bench.row("select available_at < 'infinity' from absurd.r_runs where attempt = 2")
