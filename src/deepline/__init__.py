@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from deepline.ports.sandbox_provider import SandboxProvider as SandboxProvider
     from deepline.ports.sandbox_provider import StartedRunner as StartedRunner
     from deepline.ports.telemetry import Telemetry as Telemetry
+    from deepline.runtime.cancelling import Canceller as Canceller
+    from deepline.runtime.cancelling import CancelPorts as CancelPorts
     from deepline.runtime.sandbox_backend import SandboxBackend as SandboxBackend
     from deepline.runtime.sandbox_settings import SandboxSettings as SandboxSettings
     from deepline.runtime.stop import Stop as Stop
@@ -110,6 +112,7 @@ _PLACES = {
     "ports.ledger": ("Ledger",),
     "ports.sandbox_provider": ("RunnerStart", "SandboxProvider", "StartedRunner"),
     "ports.telemetry": ("Telemetry",),
+    "runtime.cancelling": ("CancelPorts", "Canceller"),
     "runtime.sandbox_backend": ("SandboxBackend",),
     "runtime.sandbox_settings": ("SandboxSettings",),
     "runtime.stop": ("Stop", "obey_signals"),

@@ -87,6 +87,7 @@ class CrashWorld(SandboxWorld):
 
     given: SandboxProvider | None = None
     runner_pyz: bytes = b"runner"
+    production: bool = False
 
     def __attrs_post_init__(self) -> None:
         """Let sandboxes without a runner be deleted as slowly as the others."""
@@ -130,7 +131,11 @@ class CrashWorld(SandboxWorld):
             providers={provider.name: provider},
             clock=self.clock,
             limits=self.limits,
-            settings=SandboxSettings(default_provider=provider.name, runner_pyz=self.runner_pyz),
+            settings=SandboxSettings(
+                default_provider=provider.name,
+                runner_pyz=self.runner_pyz,
+                production=self.production,
+            ),
         )
         return self.worker(
             backend, name=name, providers={provider.name: provider}, ports=ports, recovers=True

@@ -132,11 +132,14 @@ class _Everything:
                 opened_store(role.store, role.limits, seen.telemetry, who=name) as store,
                 LimitedClient() as client,
                 opened_providers(role) as providers,
+                opened_providers(self.roles.gateway) as deleted_here,
             ):
                 await self.deployment.admit_operator(store.ports.api_keys)
                 await ready_lane(role, store)
                 outside = Outside(store=store, client=client, seen=seen, chance=chance)
-                await self._nested(name, outside, providers, stop, report)
+                await self._nested(
+                    name, outside, providers, stop, report, deleted_here=deleted_here
+                )
 
     async def _nested(
         self,
@@ -145,10 +148,12 @@ class _Everything:
         providers: Mapping[str, SandboxProvider],
         stop: Stop,
         report: Report,
+        *,
+        deleted_here: Mapping[str, SandboxProvider],
     ) -> None:
         worker = make_worker(self.roles.worker, name, outside, providers)
         controller = make_controller(self.roles.controller, name, outside, providers)
-        gateway = self._gateway(outside)
+        gateway = self._gateway(name, outside, deleted_here)
         seen = outside.seen
         seen.show_loops(lambda: {**worker_health(worker).ages_s, **controller.health().ages_s})
         gateway_stop, controller_stop = Stop(), Stop()
@@ -175,7 +180,9 @@ class _Everything:
         variables = self.deployment.role_variables(url)
         return Ready(url=url, home=self.up.home, variables=variables)
 
-    def _gateway(self, outside: Outside) -> Gateway:
+    def _gateway(
+        self, name: str, outside: Outside, deleted_here: Mapping[str, SandboxProvider]
+    ) -> Gateway:
         role = self.roles.gateway
         return Gateway(
             role=role,
@@ -184,6 +191,8 @@ class _Everything:
             store=outside.store,
             seen=outside.seen,
             secrets=self.up.environment,
+            providers=deleted_here,
+            name=name,
         )
 
 

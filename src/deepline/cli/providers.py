@@ -17,7 +17,6 @@ from deepline.adapters.system_clock import SystemClock
 from deepline.cli.failures import CommandFailed
 from deepline.cli.home import Home, kept
 from deepline.cli.settings.parts import ProcessSettings
-from deepline.cli.settings.worker import WorkerRole
 from deepline.ports.sandbox_provider import SandboxProvider
 
 
@@ -108,7 +107,7 @@ PROVIDERS: Mapping[str, ProviderRow] = {
 """The providers that this release has. A vendor's package has the name of our extra."""
 
 
-def check_providers(role: WorkerRole) -> None:
+def check_providers(role: ProvidingRole) -> None:
     """Raise `CommandFailed` for a provider that cannot be had here."""
     unknown = [name for name in role.providers if name not in PROVIDERS]
     if unknown:

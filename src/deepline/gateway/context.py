@@ -20,6 +20,7 @@ from deepline.gateway.signing import SigningKeys
 from deepline.ports.admission import Admission
 from deepline.ports.api_keys import ApiKeys
 from deepline.ports.attempts import Attempts
+from deepline.ports.cancelling import Cancelling
 from deepline.ports.clock import Clock
 from deepline.ports.crash_diagnostics import CrashDiagnostics
 from deepline.ports.errors import CapacityExceeded, OutcomeUnknown
@@ -55,6 +56,8 @@ class GatewayPorts:
     admission: Admission
     attempts: Attempts
     terminals: Terminals
+    cancelling: Cancelling | None = None
+    """Cancels and deletes at once, with a bound of its own; `None` leaves deleting to workers."""
     liveness: LivenessStore
     run_events: RunEvents
     runs: Runs

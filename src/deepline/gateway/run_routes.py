@@ -143,13 +143,14 @@ class RunRoutes:
 
     async def _cancel(self, run_id: RunId, principal: Principal, reason: str) -> Response:
         evidence: dict[str, Json] = {"by": principal.name, "reason": reason}
-        outcome = await self._gateway.write(
-            self._ports.terminals.cancel,
-            run_id,
-            by=principal.name,
-            reason=reason,
-            why=Why("cancel.requested", evidence),
-        )
+        why = Why("cancel.requested", evidence)
+        cancelling = self._ports.cancelling
+        if cancelling is not None:
+            outcome = await cancelling.cancel(run_id, by=principal.name, reason=reason, why=why)
+        else:
+            outcome = await self._gateway.write(
+                self._ports.terminals.cancel, run_id, by=principal.name, reason=reason, why=why
+            )
         self._ports.poke(run_id)
         if isinstance(outcome, Cancelled):
             status = RunStatus.CANCELLED.value

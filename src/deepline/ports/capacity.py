@@ -6,7 +6,7 @@ from typing import Protocol
 import attrs
 
 from deepline.core.model.identity import AttemptRef, OrgId
-from deepline.core.model.sandbox import Operation
+from deepline.core.model.sandbox import Operation, RuntimeEnvironment
 from deepline.core.sandbox_operation import OperationState
 
 __all__ = ["Capacity", "OperationState", "Reservation"]
@@ -32,11 +32,13 @@ class Capacity(Protocol):
         *,
         provider_limit: int | None,
         org_limit: int | None,
+        environment: RuntimeEnvironment | None = None,
     ) -> Reservation:
         """Write the intent of one create down, under the attempt's fence.
 
         Raises `SandboxCapacity` over a limit and `FenceLost` when the attempt is over. Repeated
         for the same attempt and provider it answers the same operation, to be resumed.
+        `environment` is recorded with it: whose credentials make the sandbox (C10).
         """
         ...
 

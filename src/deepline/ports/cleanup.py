@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 
 import attrs
 
-from deepline.core.model.identity import AttemptKey, OrgId
+from deepline.core.model.identity import AttemptKey, OrgId, RunId
 from deepline.core.model.json_value import JsonObject
 from deepline.core.model.sandbox import SandboxRef
 
@@ -82,12 +82,24 @@ class Cleanup(Protocol):
         """Lease the jobs of one attempt at once, for a best-effort delete now."""
         ...
 
+    async def claim_sandboxes(
+        self, run_id: RunId, sandboxes: Sequence[SandboxRef], owner: str, *, lease: timedelta
+    ) -> Sequence[CleanupJob]:
+        """Lease the jobs of exactly these sandboxes of one run, due or put off.
+
+        Those that others hold, that are not owed, or whose run still needs them are left out.
+        """
+        ...
+
     async def acceptance(self, job: CleanupJob) -> Acceptance | None:
         """Read the stored acceptance for exactly this sandbox, run and attempt."""
         ...
 
     async def record_event(self, job: CleanupJob, kind: str, fields: JsonObject) -> None:
-        """Append a durable cleanup event; only one `provider_delete_accepted` is kept (I41)."""
+        """Append a durable cleanup event; only one `provider_delete_accepted` is kept (I41).
+
+        That one ends the sandbox's usage (C55).
+        """
         ...
 
     async def record_found(self, job: CleanupJob, sandbox: SandboxRef) -> bool:
@@ -101,6 +113,6 @@ class Cleanup(Protocol):
     async def finish(self, job: CleanupJob, result: JobResult) -> bool:
         """Close or put off the job; False when its lease was lost.
 
-        Done ends the sandbox's usage at its first acceptance, else now (C55).
+        Done ends the usage of a sandbox whose delete was never accepted now (C55).
         """
         ...

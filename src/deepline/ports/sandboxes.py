@@ -7,6 +7,7 @@ from typing import Protocol
 import attrs
 
 from deepline.core.model.identity import OrgId, RunId
+from deepline.core.model.json_value import Json
 from deepline.core.model.run import RunStatus
 from deepline.core.orphans import Use
 from deepline.ports.sandbox_provider import OwnedSandbox
@@ -86,6 +87,14 @@ class Sandboxes(Protocol):
 
         Looks once more in the same commit: False, with nothing written, unless its use is still
         ended or unknown.
+        """
+        ...
+
+    async def resources(self, run_id: RunId) -> Sequence[Json]:
+        """What is recorded of the sandboxes that a run may still hold, of all its attempts (C10).
+
+        Each is an object with `kind`, `provider`, `resourceId`, `routingDomain` and
+        `runtimeEnvironment`; what is not known is null.
         """
         ...
 

@@ -126,8 +126,11 @@ class CleanupController:
                 CHANNEL, "cleanup_job_failed", runId=job.key.run_id, error=text_of(error)
             )
 
-    async def process(self, job: CleanupJob) -> None:
-        """Work on one leased job in C51's order. Raises port errors of the store."""
+    async def process(self, job: CleanupJob) -> rule.DeleteFacts:
+        """Work on one leased job in C51's order; returns what its delete came to.
+
+        Raises port errors of the store.
+        """
         accepted_before = None
         outcome: DeleteOutcome | None = None
         try:
@@ -155,6 +158,7 @@ class CleanupController:
             await self.cleanup.record_event(job, event.kind, event.fields)
         self.telemetry.count("cleanup_outcomes", provider=job.provider, outcome=facts.seen.value)
         await self._finish(job, decision)
+        return facts
 
     async def _acceptance(self, job: CleanupJob) -> Acceptance | None:
         if not rule.reads_acceptance(job.provider, job.cleanup_attempt):

@@ -109,6 +109,7 @@ class SandboxAcquisition:
                     provider.name,
                     provider_limit=self.settings.provider_limit,
                     org_limit=self.settings.org_limit,
+                    environment=self.settings.environment,
                 ),
                 self.clock,
             )

@@ -6,7 +6,7 @@ import attrs
 
 from deepline.core import placement
 from deepline.core.model.placement import PlacementPolicy
-from deepline.core.model.sandbox import Resources
+from deepline.core.model.sandbox import Resources, RuntimeEnvironment
 
 
 @attrs.frozen(kw_only=True)
@@ -26,3 +26,8 @@ class SandboxSettings:
     org_limit: int | None = None
     policies: Sequence[PlacementPolicy] = placement.POLICIES
     production: bool = False
+
+    @property
+    def environment(self) -> RuntimeEnvironment:
+        """Whose credentials make the sandboxes (Q06)."""
+        return RuntimeEnvironment.PRODUCTION if self.production else RuntimeEnvironment.PREVIEW

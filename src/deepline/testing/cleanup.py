@@ -194,6 +194,66 @@ class CleanupContract:
 
         assert await stores.cleanup.acceptance(job) == first
 
+    async def test_the_first_acceptance_ends_the_time(self, stores: Stores) -> None:
+        """A sandbox whose provider takes long to delete it costs nothing meanwhile (C51.5)."""
+        scene = await Scene.on(stores)
+        await self._ended(scene)
+        (job,) = await scene.jobs()
+        await stores.cleanup.record_event(job, "provider_delete_started", {})
+        (running,) = await stores.usage.of_run(RUN)
+        assert running.ended_at is None
+
+        await stores.cleanup.record_event(job, "provider_delete_accepted", {})
+
+        accepted = await stores.cleanup.acceptance(job)
+        assert accepted is not None
+        (ended,) = await stores.usage.of_run(RUN)
+        assert ended.ended_at == max(accepted.accepted_at, ended.started_at)
+        await stores.cleanup.record_event(job, "provider_delete_accepted", {})
+        await stores.cleanup.finish(job, JobDone())
+        (kept,) = await stores.usage.of_run(RUN)
+        assert kept == ended
+
+    async def test_named_sandboxes_alone_are_leased(self, stores: Stores) -> None:
+        """Whoever cancels takes up the jobs it can work on and no other, due or put off (C10)."""
+        scene = await Scene.on(stores)
+        held = await self._ended(scene)
+        sandbox = held.sandbox
+        assert sandbox is not None
+        for other in (
+            attrs.evolve(sandbox, sandbox_id="sandbox-other"),
+            attrs.evolve(sandbox, provider="other"),
+        ):
+            assert await self._named(scene, other) == []
+        assert await self._named(scene, sandbox, run="run-2") == []
+        assert await self._named(scene) == []
+
+        (job,) = await self._named(scene, attrs.evolve(sandbox, routing_domain="domain-9"), sandbox)
+
+        assert (job.sandbox_id, job.key) == (sandbox.sandbox_id, held.key)
+        assert await self._named(scene, sandbox) == []
+        await stores.cleanup.finish(job, JobAgain(delay=SOON, failed=False))
+        assert await scene.jobs() == []
+        (again,) = await self._named(scene, sandbox)
+        assert again.cleanup_attempt == 2
+        await stores.cleanup.finish(again, JobDone())
+        assert await self._named(scene, sandbox) == []
+
+    async def test_a_live_sandbox_is_not_leased_by_name(self, stores: Stores) -> None:
+        """Naming a sandbox gives nobody the authority to delete it (I12)."""
+        scene = await Scene.on(stores)
+        held = await scene.parked()
+        assert held.sandbox is not None
+
+        assert await self._named(scene, held.sandbox) == []
+
+    async def _named(
+        self, scene: Scene, *sandboxes: SandboxRef, run: str = "run-1"
+    ) -> list[CleanupJob]:
+        owner = scene.owner("canceller")
+        claim = scene.stores.cleanup.claim_sandboxes
+        return list(await claim(RunId(run), sandboxes, owner, lease=LEASE))
+
     async def test_a_found_sandbox_is_written_down(self, stores: Stores) -> None:
         """What a look-up found gets its time, an identity and, in the end, a next look-up (C48)."""
         scene = await Scene.on(stores)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import attrs
 
 from deepline.core.model.identity import OrgId, RunId
-from deepline.core.model.sandbox import SandboxRef
+from deepline.core.model.sandbox import RuntimeEnvironment, SandboxRef
 from deepline.core.orphans import Use
 from deepline.ports.cleanup import JobDone
 from deepline.ports.sandbox_provider import OwnedSandbox
@@ -36,6 +36,53 @@ class SandboxesContract:
         assert held.operation is not None
         assert held.operation.mark == mark == await stores.sandboxes.mark()
         assert len(mark) <= 63
+
+    async def test_a_run_tells_what_it_may_hold(self, stores: Stores) -> None:
+        """Each operation is a record, with whose credentials it was made by, until it is over."""
+        scene = await Scene.on(stores)
+        held = await scene.started()
+        reservation = await stores.capacity.reserve(
+            held.ref,
+            OrgId("org-1"),
+            PROVIDER,
+            provider_limit=None,
+            org_limit=None,
+            environment=RuntimeEnvironment.PRODUCTION,
+        )
+        held = attrs.evolve(held, operation=reservation.operation)
+        recorded = {
+            "kind": "sandbox",
+            "provider": PROVIDER,
+            "resourceId": None,
+            "routingDomain": None,
+            "runtimeEnvironment": "production",
+        }
+        resources = stores.sandboxes.resources
+        assert await resources(held.ref.run_id) == [recorded]
+        held = await scene.bound(held)
+        assert held.sandbox is not None
+        bound = {
+            **recorded,
+            "resourceId": held.sandbox.sandbox_id,
+            "routingDomain": held.sandbox.routing_domain,
+        }
+        assert await resources(held.ref.run_id) == [bound]
+        assert await resources(RunId("run-2")) == []
+        await scene.commit(held)
+        assert await resources(held.ref.run_id) == [bound]
+        (job,) = await scene.jobs()
+        await stores.cleanup.finish(job, JobDone())
+        assert await resources(held.ref.run_id) == []
+
+    async def test_nobody_said_whose_credentials(self, stores: Stores) -> None:
+        """A reservation that does not say keeps that it is not known (C10)."""
+        scene = await Scene.on(stores)
+        held = await scene.reserved(await scene.started())
+
+        (resource,) = await stores.sandboxes.resources(held.ref.run_id)
+
+        assert isinstance(resource, dict)
+        assert resource["runtimeEnvironment"] is None
 
     async def test_a_live_attempt_uses_its_sandbox(self, stores: Stores) -> None:
         """From the reservation on, a sandbox of that name is in use and nobody's to owe (I12)."""

@@ -8,7 +8,7 @@ from deepline.adapters.memory.rows import OperationRow
 from deepline.adapters.memory.world import Port
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.identity import AttemptRef, OrgId
-from deepline.core.model.sandbox import Operation
+from deepline.core.model.sandbox import Operation, RuntimeEnvironment
 from deepline.ports.capacity import OperationState, Reservation
 from deepline.ports.errors import FenceLost, SandboxCapacity
 
@@ -31,6 +31,7 @@ class MemoryCapacity(Port):
         *,
         provider_limit: int | None,
         org_limit: int | None,
+        environment: RuntimeEnvironment | None = None,
     ) -> Reservation:
         def effect() -> Reservation:
             attempt = self.world.attempt_of(ref)
@@ -41,6 +42,7 @@ class MemoryCapacity(Port):
                 return self._reservation(existing, _NEXT_STEP[existing.state])
             self._require_room(org_id, provider, provider_limit, org_limit)
             row = add_operation(self.world, self._new_operation(ref, org_id, provider))
+            row.environment = environment
             return self._reservation(row, OperationState.CREATE)
 
         return await self._step("capacity.reserve", effect)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from deepline.adapters.memory.obligations import add_usage, needed
 from deepline.adapters.memory.rows import CleanupEventRow, CleanupJobRow
 from deepline.adapters.memory.world import Port
-from deepline.core.model.identity import AttemptKey
+from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.json_value import JsonObject
 from deepline.core.model.sandbox import Operation, SandboxRef
 from deepline.ports.cleanup import Acceptance, CleanupJob, JobAgain, JobDone, JobResult
@@ -40,6 +40,20 @@ class MemoryCleanup(Port):
             return self._lease(jobs, owner, len(jobs), lease)
 
         return await self._step("cleanup.claim_for", effect)
+
+    async def claim_sandboxes(
+        self, run_id: RunId, sandboxes: Sequence[SandboxRef], owner: str, *, lease: timedelta
+    ) -> Sequence[CleanupJob]:
+        def effect() -> Sequence[CleanupJob]:
+            named = {(one.provider, one.sandbox_id) for one in sandboxes}
+            jobs = [
+                job
+                for job in self.world.open_cleanup.values()
+                if job.key.run_id == run_id and (job.provider, job.sandbox_id) in named
+            ]
+            return self._lease(jobs, owner, len(jobs), lease)
+
+        return await self._step("cleanup.claim_sandboxes", effect)
 
     def _lease(
         self, jobs: Iterable[CleanupJobRow], owner: str, limit: int, lease: timedelta
@@ -88,6 +102,8 @@ class MemoryCleanup(Port):
                 at=self.world.now(),
             )
             events.append(event)
+            if kind == ACCEPTED:
+                self._end_use(job)
 
         await self._step("cleanup.record_event", effect)
 
@@ -142,7 +158,7 @@ class MemoryCleanup(Port):
         operation.state, operation.gone_at = "gone", now
         self._end_use(job)
 
-    def _end_use(self, job: CleanupJobRow) -> None:
+    def _end_use(self, job: CleanupJob | CleanupJobRow) -> None:
         """End the time of the job's sandbox: at the first acceptance of its delete, else now."""
         ended_at = self._accepted_at(job) or self.world.now()
         for use in self.world.usage.get(job.key.run_id, ()):

@@ -18,7 +18,7 @@ from deepline.core.model.launch import Launch
 from deepline.core.model.ledger import Fact
 from deepline.core.model.result import RunnerTerminal, Suspended
 from deepline.core.model.run import RunStatus
-from deepline.core.model.sandbox import Operation
+from deepline.core.model.sandbox import Operation, RuntimeEnvironment
 from deepline.core.model.suspension import EventSuspension, SleepSuspension, Suspension
 from deepline.core.model.why import Why
 
@@ -196,6 +196,7 @@ class OperationRow:
     routing_domain: str | None = None
     bound_at: datetime | None = None
     gone_at: datetime | None = None
+    environment: RuntimeEnvironment | None = None
 
     @property
     def held(self) -> bool:

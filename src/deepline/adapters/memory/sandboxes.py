@@ -6,6 +6,7 @@ from deepline.adapters.memory.obligations import add_operation, oblige
 from deepline.adapters.memory.rows import OperationRow
 from deepline.adapters.memory.world import Port
 from deepline.core.model.identity import AttemptKey, OrgId, RunId
+from deepline.core.model.json_value import Json
 from deepline.core.model.sandbox import Operation
 from deepline.core.orphans import Use
 from deepline.ports.sandbox_provider import OwnedSandbox
@@ -25,6 +26,13 @@ class MemorySandboxes(Port):
 
     async def owe(self, found: OwnedSandbox) -> bool:
         return await self._step("sandboxes.owe", lambda: self._owe(found))
+
+    async def resources(self, run_id: RunId) -> Sequence[Json]:
+        def effect() -> Sequence[Json]:
+            rows = self.world.operations_of_run.get(run_id, ())
+            return [_resource(row) for row in rows if row.held]
+
+        return await self._step("sandboxes.resources", effect)
 
     async def records(self, query: SandboxQuery) -> Sequence[SandboxRecord]:
         def effect() -> Sequence[SandboxRecord]:
@@ -157,6 +165,16 @@ class MemorySandboxes(Port):
             failure_count=0 if owed is None else owed.failure_count,
             last_event=kinds[-1] if kinds else None,
         )
+
+
+def _resource(row: OperationRow) -> Json:
+    return {
+        "kind": "sandbox",
+        "provider": row.operation.provider,
+        "resourceId": row.sandbox_id,
+        "routingDomain": row.routing_domain,
+        "runtimeEnvironment": row.environment,
+    }
 
 
 def _is_asked_for(record: SandboxRecord, query: SandboxQuery) -> bool:

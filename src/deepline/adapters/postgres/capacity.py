@@ -7,7 +7,7 @@ from deepline.adapters.postgres.rows import fence_fields
 from deepline.adapters.postgres.steps import Steps
 from deepline.core.instants import MILLISECOND
 from deepline.core.model.identity import AttemptRef, OrgId, RunId
-from deepline.core.model.sandbox import Operation
+from deepline.core.model.sandbox import Operation, RuntimeEnvironment
 from deepline.ports.capacity import OperationState, Reservation
 from deepline.ports.errors import FenceLost, SandboxCapacity
 
@@ -29,6 +29,7 @@ class PostgresCapacity:
         *,
         provider_limit: int | None,
         org_limit: int | None,
+        environment: RuntimeEnvironment | None = None,
     ) -> Reservation:
         """Reserve under the fence and the limits. Cancelled, a reservation may stand: ask again."""
         answer: Any = await self._steps.write(
@@ -39,6 +40,7 @@ class PostgresCapacity:
                 "provider": provider,
                 "provider_limit": provider_limit,
                 "org_limit": org_limit,
+                "runtime_environment": environment,
             },
         )
         if answer["kind"] == "lost":

@@ -1,5 +1,6 @@
 """Cleanup on Postgres: leased jobs, lasting events, the end of a sandbox's time (C50–C52, C55)."""
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -36,6 +37,14 @@ class PostgresCleanup:
     ) -> Sequence[CleanupJob]:
         """Lease the jobs of one attempt, due or put off."""
         rows = await self._steps.call("claim_cleanup_of", key.run_id, key.attempt, owner, lease)
+        return _jobs(rows)
+
+    async def claim_sandboxes(
+        self, run_id: RunId, sandboxes: Sequence[SandboxRef], owner: str, *, lease: timedelta
+    ) -> Sequence[CleanupJob]:
+        """Lease the jobs of these sandboxes; an updated routing domain makes no other sandbox."""
+        named = json.dumps([[one.provider, one.sandbox_id] for one in sandboxes])
+        rows = await self._steps.call("claim_cleanup_of_sandboxes", run_id, named, owner, lease)
         return _jobs(rows)
 
     async def acceptance(self, job: CleanupJob) -> Acceptance | None:

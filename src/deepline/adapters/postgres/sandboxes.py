@@ -9,6 +9,7 @@ from deepline.adapters.postgres.rows import instant, optional
 from deepline.adapters.postgres.steps import Steps
 from deepline.core.instants import MILLISECOND, iso
 from deepline.core.model.identity import OrgId, RunId
+from deepline.core.model.json_value import Json
 from deepline.core.model.run import RunStatus
 from deepline.core.orphans import Use
 from deepline.ports.sandbox_provider import OwnedSandbox
@@ -16,6 +17,7 @@ from deepline.ports.sandboxes import SandboxQuery, SandboxRecord, Standing
 
 _MARK = "select mark from {schema}.store_mark"
 _STANDING = "select answer from {schema}.standing_of(%s::jsonb)"
+_RESOURCES = "select answer from {schema}.runtime_resources(%s)"
 _RECORDS = "select answer from {schema}.sandbox_records(%s::jsonb)"
 
 
@@ -46,6 +48,10 @@ class PostgresSandboxes:
         )
         return bool(answer["owed"])
 
+    async def resources(self, run_id: RunId) -> Sequence[Json]:
+        """Read them in order of their reservation."""
+        return [_resource(row[0]) for row in await self._steps.read(_RESOURCES, run_id)]
+
     async def records(self, query: SandboxQuery) -> Sequence[SandboxRecord]:
         """Read one page of records."""
         asked = {
@@ -70,6 +76,11 @@ def _fields(found: OwnedSandbox) -> dict[str, str | None]:
         "name": found.name,
         "token": found.operation_token,
     }
+
+
+def _resource(answer: Any) -> Json:
+    recorded: Json = answer
+    return recorded
 
 
 def _standing(answer: Any) -> Standing:

@@ -15,6 +15,7 @@ from deepline.cli.health_endpoint import listening_on
 from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import Observed, observed_process, snapshot_of
 from deepline.cli.opened_store import CHANNEL, OpenedStore, check_schema, opened_store
+from deepline.cli.providers import check_providers, opened_providers
 from deepline.cli.settings.gateway import GatewayRole
 from deepline.cli.settings.reading import environment
 from deepline.gateway import (
@@ -31,6 +32,8 @@ from deepline.gateway import (
 )
 from deepline.gateway.server import BoundListeners
 from deepline.ports.engine import Wakeups
+from deepline.ports.sandbox_provider import SandboxProvider
+from deepline.runtime.cancelling import Canceller, CancelPorts
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import keep_running
 
@@ -42,6 +45,7 @@ async def serve_gateway(
 
     Refuses to start when its port is taken, a key cannot be used, or the schema is not its own.
     """
+    check_providers(role)
     name = instance_name("gateway", random.SystemRandom())
     labels = SchedulerLabels(schema=role.store.schema, worker_name=name)
     keys = read_keys(role)
@@ -49,7 +53,10 @@ async def serve_gateway(
         async with listening_on(role.host, role.port) as bound:
             assert bound is not None
             await check_schema(role.store)
-            async with opened_store(role.store, role.limits, seen.telemetry, who=name) as store:
+            async with (
+                opened_store(role.store, role.limits, seen.telemetry, who=name) as store,
+                opened_providers(role) as providers,
+            ):
                 seen.snapshot = lambda: snapshot_of(store.counts())
                 gateway = Gateway(
                     role=role,
@@ -58,6 +65,8 @@ async def serve_gateway(
                     store=store,
                     seen=seen,
                     secrets=environment(),
+                    providers=providers,
+                    name=name,
                 )
                 async with trio.open_nursery() as nursery:
                     task_status.started(await nursery.start(gateway.serve, stop))
@@ -67,7 +76,8 @@ async def serve_gateway(
 class Gateway:
     """A gateway over an open store, on listeners opened before.
 
-    `secrets` is where the secrets that plays name are looked up.
+    `secrets` is where the secrets that plays name are looked up. A cancel deletes sandboxes of
+    `providers` at once where it may (C10); `name` is this process's.
     """
 
     role: GatewayRole
@@ -76,6 +86,8 @@ class Gateway:
     store: OpenedStore
     seen: Observed
     secrets: Mapping[str, str] = attrs.field(repr=False)
+    providers: Mapping[str, SandboxProvider] = attrs.field(factory=dict[str, SandboxProvider])
+    name: str
     hints: RunHints = attrs.field(factory=RunHints)
 
     async def serve(
@@ -120,6 +132,7 @@ class Gateway:
             admission=ports.admission,
             attempts=ports.attempts,
             terminals=ports.terminals,
+            cancelling=self._canceller(),
             liveness=ports.liveness,
             run_events=ports.run_events,
             runs=ports.runs,
@@ -143,6 +156,20 @@ class Gateway:
             tracing=self.seen.tracing,
             chance=random.SystemRandom(),
         )
+
+    def _canceller(self) -> Canceller | None:
+        if not self.providers:
+            return None
+        store, seen = self.store.ports, self.seen
+        ports = CancelPorts(
+            terminals=store.terminals,
+            sandboxes=store.sandboxes,
+            cleanup=store.cleanup,
+            providers=self.providers,
+            clock=seen.clock,
+            telemetry=seen.telemetry,
+        )
+        return Canceller.over(ports, self.role.limits, f"{self.name}:cancel")
 
     def _settings(self) -> GatewaySettings:
         role = self.role
@@ -171,4 +198,5 @@ def read_keys(role: GatewayRole) -> SigningKeys:
 def gateway_secrets(role: GatewayRole) -> list[str]:
     """What must never be shown of a gateway."""
     secrets_keys = [base64.b64encode(key).decode("ascii") for key in role.secrets_keys]
-    return [role.internal_token, *role.signing_keys, *secrets_keys, role.store.dsn]
+    held = [role.internal_token, *role.signing_keys, *secrets_keys, role.store.dsn]
+    return [*held, role.daytona.api_key] if role.daytona.api_key else held

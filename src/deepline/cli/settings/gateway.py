@@ -5,6 +5,10 @@ from pathlib import Path
 
 import attrs
 
+from deepline.adapters.daytona import DaytonaSettings
+from deepline.adapters.local import Isolation
+from deepline.adapters.modal import ModalAccount
+from deepline.cli.settings.daytona import read_daytona
 from deepline.cli.settings.parts import (
     ProcessSettings,
     StoreSettings,
@@ -14,6 +18,7 @@ from deepline.cli.settings.parts import (
     read_store,
 )
 from deepline.cli.settings.reading import Reader
+from deepline.core.cancel_cleanup import DIRECT_PROVIDERS
 from deepline.core.environment import configured_backend
 from deepline.core.limits import Limits
 from deepline.gateway import InvalidSecretsKey, read_secrets_keys
@@ -21,6 +26,8 @@ from deepline.gateway import InvalidSecretsKey, read_secrets_keys
 PORT = 8400
 TOKEN_MIN = 16
 _PEM_END = "-----END PRIVATE KEY-----"
+_NO_DAYTONA = DaytonaSettings(api_key="")
+_NO_MODAL = ModalAccount(token_id="", token_secret="")
 _EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - names it, does not bind it
 
 
@@ -45,6 +52,16 @@ class GatewayRole:
     release_id: str | None = None
     queue_suffix: str | None = None
     allow_test_faults: bool = False
+    providers: tuple[str, ...] = ()
+    """Whose sandboxes a cancel deletes at once; by default none, and workers delete them all."""
+    isolation: Isolation = Isolation.PREFER
+    daytona: DaytonaSettings = _NO_DAYTONA
+    modal: ModalAccount = _NO_MODAL
+
+    @property
+    def sandboxes(self) -> Path:
+        """The directory of this machine's local sandboxes."""
+        return self.process.home / "sandboxes"
 
 
 def read_gateway(values: Mapping[str, str]) -> GatewayRole:
@@ -57,6 +74,7 @@ def read_gateway(values: Mapping[str, str]) -> GatewayRole:
             "DEEPLINE_PUBLIC_URL must say how workers and runners reach a gateway that listens "
             "on every address"
         )
+    providers = _providers(reader)
     role = GatewayRole(
         process=read_process(reader),
         store=read_store(reader),
@@ -72,9 +90,27 @@ def read_gateway(values: Mapping[str, str]) -> GatewayRole:
         release_id=reader.text("DEEPLINE_RELEASE_ID"),
         queue_suffix=reader.text("DEEPLINE_QUEUE_SUFFIX"),
         allow_test_faults=reader.switch("DEEPLINE_ALLOW_TEST_FAULTS"),
+        providers=providers,
+        daytona=read_daytona(reader) if providers else _NO_DAYTONA,
     )
     reader.check()
     return role
+
+
+def _providers(reader: Reader) -> tuple[str, ...]:
+    """The providers whose production sandboxes this gateway deletes for a cancel (C10)."""
+    name = "DEEPLINE_GATEWAY_PROVIDERS"
+    names = [one.strip() for one in (reader.text(name) or "").split(",")]
+    chosen = tuple(dict.fromkeys(one for one in names if one))
+    others = [one for one in chosen if one not in DIRECT_PROVIDERS]
+    if others:
+        known = ", ".join(sorted(DIRECT_PROVIDERS))
+        reader.invalid(
+            name, f"may name {known} alone; workers delete the sandboxes of {', '.join(others)}"
+        )
+    if "daytona" in chosen:
+        reader.required("DAYTONA_API_KEY")
+    return chosen
 
 
 def split_keys(text: str) -> tuple[str, ...]:

@@ -61,6 +61,7 @@ VARIABLES: Sequence[Variable] = (
     _optional("DEEPLINE_FRONT_DOOR_BYPASS_SECRET", "none", secret=True),
     _optional("DEEPLINE_GATEWAY_HOST", "127.0.0.1"),
     _optional("DEEPLINE_GATEWAY_PORT", "8400"),
+    _optional("DEEPLINE_GATEWAY_PROVIDERS", "none"),
     _optional("DEEPLINE_PUBLIC_URL", "the address it listens on"),
     _optional("DEEPLINE_SIGNING_KEY", "the file", secret=True),
     _optional("DEEPLINE_SIGNING_KEY_FILE", "none"),

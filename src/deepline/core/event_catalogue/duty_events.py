@@ -93,6 +93,13 @@ CLEANING = (
         "runId error",
         "A sandbox was not deleted at once; its job is durable.",
     ),
+    event(
+        CLEANUP,
+        "info",
+        "cancel_cleanup_routed",
+        "runId workerOwned direct rules",
+        "How many sandboxes of a cancelled run workers delete, how many this process, and why.",
+    ),
 )
 
 RECOVERY = (

@@ -22,6 +22,13 @@ class SandboxRef:
     routing_domain: str | None = None
 
 
+class RuntimeEnvironment(enum.StrEnum):
+    """Whose credentials made a sandbox (Q06). Values are interface."""
+
+    PRODUCTION = "production"
+    PREVIEW = "preview"
+
+
 @attrs.frozen(kw_only=True)
 class Operation:
     """The identity of one intended create: written down before the provider is asked (C46).
