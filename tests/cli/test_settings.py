@@ -254,6 +254,32 @@ def test_a_gateway_that_nobody_could_use_is_refused(extra: dict[str, str], says:
     assert says in refusal(read_gateway, GATEWAY | extra)
 
 
+def test_a_gateway_holds_no_provider_unless_told_to() -> None:
+    """Credentials in its environment are not even looked at by a gateway that may not delete."""
+    values = Watched(GATEWAY | {"DAYTONA_API_KEY": "key-of-the-account"})
+
+    role = read_gateway(values)
+
+    assert role.providers == ()
+    assert role.daytona.api_key == ""
+    assert "DAYTONA_API_KEY" not in values.seen
+
+
+def test_a_gateway_may_be_given_daytona() -> None:
+    """Then it needs the account, and shows nothing of it (C10)."""
+    role = read_gateway(
+        GATEWAY | {"DEEPLINE_GATEWAY_PROVIDERS": " daytona, daytona ", "DAYTONA_API_KEY": "the-key"}
+    )
+
+    assert role.providers == ("daytona",)
+    assert role.daytona.api_key == "the-key"
+    assert "the-key" not in repr(role)
+    missing = refusal(read_gateway, GATEWAY | {"DEEPLINE_GATEWAY_PROVIDERS": "daytona"})
+    assert "DAYTONA_API_KEY" in missing
+    others = refusal(read_gateway, GATEWAY | {"DEEPLINE_GATEWAY_PROVIDERS": "modal"})
+    assert "daytona alone" in others
+
+
 def test_keys_of_secrets_come_from_a_text_or_a_file(tmp_path: Path) -> None:
     """None is fine, one that cannot be used is refused without being shown."""
     file = tmp_path / "secrets-key"
