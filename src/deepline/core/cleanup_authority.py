@@ -1,13 +1,13 @@
-"""Whether a sandbox may be deleted: authority comes before deletion (C10, C50, A31, I12, I14, Q57).
+"""Whether a sandbox may be deleted: authority comes before deletion (C50, A31, I12, I14, Q57).
 
 The danger is asymmetric. A sandbox that stays too long costs money; a sandbox that is deleted too
 early destroys a customer's run. So a runner that may live is protected until its run has a durable
 end, and whoever only failed to watch it has no say.
 
 Every sandbox goes this one way, that of a cancelled run too: the obligation is written with the
-cancel, workers alone hold the providers' credentials, and the notification of the cancel has them
-look at once. This is asked each time an obligation is taken up, so that one written early, such as
-that of a create whose outcome was unknown, does no harm.
+cancel, and whoever deletes takes it up first, a worker or the process that served the cancel
+(`core.cancel_cleanup` says which). This is asked each time an obligation is taken up, so that one
+written early, such as that of a create whose outcome was unknown, does no harm.
 """
 
 from typing import TypeAlias
