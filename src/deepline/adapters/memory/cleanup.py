@@ -81,7 +81,7 @@ class MemoryCleanup(Port):
 
         return await self._step("cleanup.acceptance", effect)
 
-    def _accepted_at(self, job: CleanupJob | CleanupJobRow) -> datetime | None:
+    def _accepted_at(self, job: CleanupJob) -> datetime | None:
         """When the delete of exactly this job's sandbox, run and attempt was accepted (I40)."""
         events = self.world.cleanup_events.get(job.key.run_id, ())
         return next((event.at for event in events if _accepts(event, job)), None)
@@ -159,8 +159,8 @@ class MemoryCleanup(Port):
         self._end_use(job)
 
     def _end_use(self, job: CleanupJob | CleanupJobRow) -> None:
-        """End the time of the job's sandbox: at the first acceptance of its delete, else now."""
-        ended_at = self._accepted_at(job) or self.world.now()
+        """End the time of the job's sandbox now, unless the acceptance of its delete did."""
+        ended_at = self.world.now()
         for use in self.world.usage.get(job.key.run_id, ()):
             same = (use.key, use.provider, use.sandbox_id) == (
                 job.key,
@@ -195,7 +195,7 @@ def _is_repeated(event: CleanupEventRow, job: CleanupJob) -> bool:
     return (event.kind, event.job_id, event.sandbox_id) == (ACCEPTED, job.job_id, job.sandbox_id)
 
 
-def _accepts(event: CleanupEventRow, job: CleanupJob | CleanupJobRow) -> bool:
+def _accepts(event: CleanupEventRow, job: CleanupJob) -> bool:
     if event.kind != ACCEPTED or event.job_id != job.job_id:
         return False
     return (event.key, event.provider, event.sandbox_id, event.routing_domain) == (

@@ -52,9 +52,9 @@ CLEANUP_BUGS = (
     bug(
         "billed-until-gone",
         "A sandbox is billed until it is gone, not until its delete was accepted.",
-        f"{MEMORY}.cleanup:MemoryCleanup._end_use",
-        "ended_at = self._accepted_at(job) or self.world.now()",
-        "ended_at = self.world.now()",
+        f"{MEMORY}.cleanup:MemoryCleanup.record_event",
+        "self._end_use(job)",
+        "pass",
     ),
     bug(
         "one-sandbox-too-many",
