@@ -46,6 +46,10 @@ _RACE = (
     " tests/processes/test_paused_worker.py"
 )
 _ORPHANS = "asked by the sweep for orphans, minutes apart; tests/runtime/test_orphan_sweep.py"
+_CANCELS = (
+    "asked by a gateway that was given a provider, beside a cancel;"
+    " tests/runtime/test_cancelling.py dies on each side of it"
+)
 _NOBODY = "no role asks it; it is there for who embeds the store"
 _DAMAGE = "made only for a run or a launch that is gone, which the audit calls damage"
 OFF_THE_PATHS: Mapping[str, str] = {
@@ -69,9 +73,11 @@ OFF_THE_PATHS: Mapping[str, str] = {
     "lanes.prune": _OPERATOR,
     "lanes.read": "asked by a worker that leaves once its lane is empty;"
     " tests/processes/test_rolling_upgrade.py",
+    "cleanup.claim_sandboxes": _CANCELS,
     "sandboxes.mark": _ORPHANS,
     "sandboxes.owe": _ORPHANS,
     "sandboxes.records": _OPERATOR,
+    "sandboxes.resources": _CANCELS,
     "sandboxes.standing": _ORPHANS,
 }
 """Calls that no run makes, and why."""
