@@ -87,6 +87,39 @@ async def test_a_failed_start_is_tried_again_and_nothing_is_taken_away(
     assert [one.fields["cleanupAuthorized"] for one in withheld] == [False] * 3
 
 
+@attrs.define(eq=False)
+class Deaf(NoFaults):
+    """The first start is never answered."""
+
+    hung: int = 0
+
+    async def before(self, operation: str) -> None:
+        """Hang once."""
+        if operation == "local.start" and not self.hung:
+            self.hung += 1
+            await trio.sleep_forever()
+
+
+async def test_a_start_that_is_never_answered_is_tried_again(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A provider that does not answer a start holds no worker for as long as a play may take."""
+    world, stop = SandboxWorld(), Stop()
+    world.provider.faults = faults = Deaf()
+    await world.submit("r1")
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        with trio.fail_after(world.limits.provisioning.total_seconds() + 5):
+            await world.until_started()
+        await world.push("r1")
+        (run,) = await world.until_ended("r1")
+        stop.request()
+
+    assert faults.hung == 1
+    assert (run.status, run.attempt) == (RunStatus.COMPLETED, 1)
+
+
 async def bound_and_left(world: SandboxWorld) -> None:
     """Bring a run to where its sandbox is bound, and kill its worker before it starts anything."""
     await world.submit("r1", ceiling=CEILING)

@@ -42,7 +42,10 @@ class Limits:
     inspection: timedelta = _seconds(20)
     """Longest look at a detached runner's sandbox while its wake is arbitrated."""
     provisioning: timedelta = timedelta(minutes=2)
-    """Longest wait for a sandbox to be created; past it the run waits its turn again (F19)."""
+    """Longest wait for a sandbox to be created, and for its runner to be started.
+
+    Past it the run waits its turn again (F19).
+    """
     sandbox_delete: timedelta = _seconds(15)
     """Bounded best-effort delete on a worker slot (`ABSURD_SANDBOX_GC_TIMEOUT_MS`, Q03)."""
     last_write: timedelta = _seconds(5)

@@ -8,6 +8,7 @@ only its own runner, the provider's proof or the ceiling ends the run.
 from collections.abc import Mapping
 
 import attrs
+import trio
 
 from deepline.core.limits import Limits
 from deepline.core.model.attempt import Attempt
@@ -123,13 +124,15 @@ class SandboxBackend:
     async def _start(
         self, provider: SandboxProvider, suspension: DetachedSuspension, runner: RunnerStart
     ) -> DetachedSuspension:
-        try:
-            started = await provider.start(sandbox_of(suspension), runner)
-        except PortError as error:
-            raise HandoffFailed(suspension, str(error)) from error
-        return attrs.evolve(
-            suspension, session_id=started.session_id, command_id=started.command_id
-        )
+        with trio.move_on_after(self.limits.provisioning.total_seconds()):
+            try:
+                started = await provider.start(sandbox_of(suspension), runner)
+            except PortError as error:
+                raise HandoffFailed(suspension, str(error)) from error
+            return attrs.evolve(
+                suspension, session_id=started.session_id, command_id=started.command_id
+            )
+        raise HandoffFailed(suspension, f"{provider.name} did not say in time that it started")
 
 
 def sandbox_of(suspension: DetachedSuspension) -> SandboxRef:
