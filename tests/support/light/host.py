@@ -11,6 +11,8 @@ import base64
 import contextlib
 import itertools
 import json
+import select
+import socket
 import socketserver
 import sys
 import threading
@@ -21,6 +23,7 @@ from collections.abc import Callable, Mapping
 from tests.support.light.scripts import Performance
 
 Document = dict[str, object]
+_LOOK_S = 0.1
 
 
 class Sandbox:
@@ -124,6 +127,25 @@ class Host:
             self._away.discard(run_id)
         return {}
 
+    def perform(self, asked: Document, caller: socket.socket) -> Document:
+        """Perform a play for whoever asks, to its end or until the caller is gone."""
+        environment = asked["environment"]
+        assert isinstance(environment, dict)
+        performance = Performance(environment)
+        with self._lock:
+            self._starts[performance.settings.run_id] += 1
+        performance.start()
+        while not performance.done.wait(_LOOK_S):
+            readable, _, _ = select.select([caller], [], [], 0)
+            if readable:  # nothing is ever said there but that it is over
+                performance.stop()
+                break
+        left = performance.ended
+        return {
+            "exitCode": performance.exit_code,
+            "result": None if left is None else base64.b64encode(left).decode(),
+        }
+
     def answer(self, line: bytes) -> Document:
         """Answer one question."""
         asked: Document = json.loads(line)
@@ -173,7 +195,12 @@ def main() -> None:
             if not line.endswith(b"\n"):
                 return  # whoever asked has died
             with contextlib.suppress(OSError):
-                self.wfile.write(json.dumps(host.answer(line)).encode() + b"\n")
+                asked: Document = json.loads(line)
+                if asked["verb"] == "perform":
+                    said = host.perform(asked, self.connection)
+                else:
+                    said = host.answer(line)
+                self.wfile.write(json.dumps(said).encode() + b"\n")
 
     with Server(("127.0.0.1", 0), Listener) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()

@@ -8,8 +8,8 @@ reads commands as lines of JSON and answers each with one:
     {"poll": 7}                                                            -> {"status": null}
 
 A started process is what `deepline worker` is, except for its provider of sandboxes, which is
-found through `LIGHT_HOST_PORT`. It takes a twentieth of the time to start. What still runs when the
-input ends is killed.
+found through `LIGHT_HOST_PORT`; with `LIGHT_TROUBLE` it also has vendors' providers, in haste. It
+takes a twentieth of the time to start. What still runs when the input ends is killed.
 """
 
 import importlib
@@ -23,6 +23,7 @@ from typing import NoReturn
 
 PORT = "LIGHT_HOST_PORT"
 LINGERS = "LIGHT_SANDBOXES_LINGER"
+TROUBLE = "LIGHT_TROUBLE"
 LOADED = (
     "deepline.cli.app",
     "deepline.cli.commands.controller",
@@ -35,12 +36,18 @@ LOADED = (
 def be(arguments: list[str]) -> int:
     """Be the role, in this process."""
     from deepline.cli import main, providers  # noqa: PLC0415 - loaded before the fork
+    from deepline.ports.sandbox_provider import SandboxProvider  # noqa: PLC0415 - the same
     from tests.support.light.provider import LightProvider  # noqa: PLC0415 - the same
 
     port = os.environ.get(PORT)
     if port is not None:
         light = LightProvider(int(port), lingers=LINGERS in os.environ)
-        vars(providers)["LocalProvider"] = lambda **_: light
+        local: SandboxProvider = light
+        if TROUBLE in os.environ:
+            from tests.support.light.haste import hurry  # noqa: PLC0415 - loads vendors' clients
+
+            local = hurry(int(port), light)
+        vars(providers)["LocalProvider"] = lambda **_: local
     sys.argv = ["deepline", *arguments]
     return main()
 

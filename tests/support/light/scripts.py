@@ -48,6 +48,7 @@ class Performance:
         )
         self.gateway = Gateway(self.settings)
         self.over = threading.Event()
+        self.done = threading.Event()
         self.ended: bytes | None = None
         self.exit_code: int | None = None
 
@@ -69,6 +70,8 @@ class Performance:
             self.exit_code = 7
         else:
             self.exit_code = 0
+        finally:
+            self.done.set()
 
     def _perform(self, launch: Launch) -> None:
         keep_alive = KeepAlive(

@@ -1,7 +1,6 @@
 """Daytona's sandboxes behind the provider port (C40, C46, C48, C51, PROVIDERS 2.1)."""
 
 import time
-from datetime import timedelta
 
 import trio
 
@@ -43,8 +42,6 @@ from deepline.ports.sandbox_provider import (
 )
 
 NAME = "daytona"
-MISSED_AFTER_CONFLICT_S = 15.0
-"""For how long a look-up may miss what a create says is there: it remembers misses for 10 s."""
 _PAUSE_S = 0.1
 _PAUSE_MAX_S = 1.0
 _SETTLING = frozenset(
@@ -68,10 +65,9 @@ class DaytonaProvider:
         self._settings = settings
         self._identity = Identity(sdk, settings.organization_id)
         absence = Absence(sdk, self._identity)
-        # A daemon that ran out of memory is silent for two or three minutes before the state says
-        # so; a look-up that misses may be remembered for ten seconds and a listing lags.
-        silence = Agreement(looks=3, spacing=timedelta(seconds=20), span=timedelta(minutes=4))
-        missing = Agreement(looks=2, spacing=timedelta(seconds=15), span=timedelta(seconds=15))
+        patience = settings.patience
+        silence = Agreement(looks=3, spacing=patience.silence_spacing, span=patience.silence)
+        missing = Agreement(looks=2, spacing=patience.missing, span=patience.missing)
         self._inspector = Inspector(sdk, absence, silence, time.monotonic)
         self._deleter = Deleter(sdk, absence, missing, time.monotonic)
 
@@ -153,7 +149,7 @@ class DaytonaProvider:
 
     async def _made_before(self, operation: Operation) -> SeenSandbox:
         """The sandbox whose name is taken; a look-up may go on missing it for a while."""
-        until = trio.current_time() + MISSED_AFTER_CONFLICT_S
+        until = trio.current_time() + self._settings.patience.conflict.total_seconds()
         pause_s = _PAUSE_S
         try:
             while (seen := await self._look_up(operation)) is None:

@@ -71,10 +71,12 @@ class ModalProvider:
 
 
 @asynccontextmanager
-async def opened_modal(account: ModalAccount, clock: Clock) -> AsyncIterator[ModalProvider]:
+async def opened_modal(
+    account: ModalAccount, clock: Clock, *, absence_spacing_s: float = ABSENCE_SPACING_S
+) -> AsyncIterator[ModalProvider]:
     """A provider with a bridge of its own, for the length of a block."""
     async with AsyncioBridge() as bridge:
-        provider = ModalProvider(account, bridge, clock)
+        provider = ModalProvider(account, bridge, clock, absence_spacing_s=absence_spacing_s)
         try:
             yield provider
         finally:

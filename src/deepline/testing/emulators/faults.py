@@ -5,9 +5,10 @@ after its effect; it is `FaultRule(calls=..., after_effect=True, lost=True)`.
 """
 
 import json
+import random
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -21,25 +22,29 @@ class FaultRule:
     """What happens to some calls.
 
     `calls` is a regular expression for the whole name of a call, such as `DELETE /api/sandbox/.*`.
-    The first `skip` calls are left alone; of the following every `every`th is hit, `times` in all.
-    A hit call waits `delay_s`; then it is done for real if `after_effect` is set or nothing else
-    is; then it is left without an answer for ever (`hangs`), its connection is torn (`lost`), or
-    it is answered with `status`, `headers` and `message`. With `bare` the answer has no body, like
-    one of a proxy that stands between.
+    The first `skip` calls are left alone; of the following every `every`th is hit, or a `share` of
+    those by chance, `times` in all. A hit call waits `delay_s`; then it is done for real if
+    `after_effect` is set or nothing else is, only `late_s` after its caller heard; then it is left
+    without an answer for ever (`hangs`), its connection is torn (`lost`), or it is answered with
+    `status`, `headers` and `message`. With `bare` the answer has no body, like one of a proxy that
+    stands between. A call that is `foreign` is answered as if somebody else had made it.
     """
 
     calls: str
     times: int = 1
     skip: int = 0
     every: int = 1
+    share: float = 1.0
     delay_s: float = 0.0
     after_effect: bool = False
+    late_s: float = 0.0
     hangs: bool = False
     lost: bool = False
     status: int | None = None
     headers: Mapping[str, str] = attrs.field(factory=dict[str, str])
     message: str = "a fault to order"
     bare: bool = False
+    foreign: bool = False
 
     @property
     def done(self) -> bool:
@@ -52,12 +57,18 @@ class _Counted:
     rule: FaultRule
     seen: int = 0
     hit: int = 0
+    chance: random.Random = attrs.field(init=False)
+
+    @chance.default
+    def _chance(self) -> random.Random:
+        # The same each time, and another for each rule.
+        return random.Random(repr(self.rule))
 
     def takes(self) -> bool:
         """Count one matching call; True when it is hit."""
         self.seen += 1
         due = self.seen > self.rule.skip and (self.seen - self.rule.skip - 1) % self.rule.every == 0
-        if not due or self.hit >= self.rule.times:
+        if not due or self.hit >= self.rule.times or self.chance.random() >= self.rule.share:
             return False
         self.hit += 1
         return True
@@ -102,6 +113,11 @@ class FaultBook:
         """How many times the rules are yet to hit."""
         with self._lock:
             return sum(counted.rule.times - counted.hit for counted in self._rules)
+
+    def hits(self) -> Sequence[int]:
+        """How many times each rule has hit so far, in the order in which they were added."""
+        with self._lock:
+            return [counted.hit for counted in self._rules]
 
     def _keep(self) -> None:
         replace_json(self._path, cattrs.unstructure(self._rules))

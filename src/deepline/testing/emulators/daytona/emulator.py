@@ -40,6 +40,10 @@ class DaytonaEmulator:
         """How many times the faults in force are yet to happen."""
         return cast("int", self._control("GET", "faults"))
 
+    def faults_hit(self) -> Sequence[int]:
+        """How many times each fault in force has happened, in the order they were asked for."""
+        return cast("list[int]", self._control("GET", "faults/hits"))
+
     def clear_faults(self) -> None:
         """Put every fault out of force."""
         self._control("DELETE", "faults")

@@ -27,6 +27,7 @@ from deepline.testing.emulators.faults import FaultBook, FaultRule
 
 ROUTES = (*control_plane.ROUTES, *toolbox.ROUTES)
 CONTROL = "/emulator/"
+FOREIGN = "somebody-elses-organisation"
 BODY_MAX = 512 << 20
 _TICK_S = 0.02
 _HANG_S = 600.0
@@ -107,7 +108,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _suffer(self, fault: FaultRule, path: str, query: str, body: bytes) -> None:
         """Let the fault happen to this call."""
         self.server.closing.wait(fault.delay_s)
-        reply = self._answer(path, query, body) if fault.done else None
+        reply = None
+        if fault.done and fault.late_s:
+            self._later(fault, path, query, body)
+        elif fault.done:
+            reply = self._answer(path, query, body, foreign=fault.foreign)
         if fault.hangs:
             self.server.closing.wait(_HANG_S)
         if fault.hangs or fault.lost:
@@ -120,10 +125,21 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply is not None:
             self._reply(reply)
 
-    def _answer(self, path: str, query: str, body: bytes) -> Reply:
+    def _later(self, fault: FaultRule, path: str, query: str, body: bytes) -> None:
+        """Have the call's effect when its caller is told something else already."""
+
+        def come() -> None:
+            self.server.closing.wait(fault.late_s)
+            self._answer(path, query, body, foreign=fault.foreign)
+
+        threading.Thread(target=come, daemon=True).start()
+
+    def _answer(self, path: str, query: str, body: bytes, *, foreign: bool = False) -> Reply:
         organisation = self.server.keys.get(
             self.headers.get("Authorization", "").removeprefix("Bearer ")
         )
+        if foreign:
+            organisation = FOREIGN
         if organisation is None:
             return Reply(status=401, json=Problem(401, "Invalid credentials").body())
         kind = self.headers.get("Content-Type", "")
@@ -151,6 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
                 server.faults.add(cattrs.structure(asked, FaultRule))
             case "GET", ["faults"]:
                 return Reply(json=server.faults.left())
+            case "GET", ["faults", "hits"]:
+                return Reply(json=list[Json](server.faults.hits()))
             case "DELETE", ["faults"]:
                 server.faults.clear()
             case "POST", ["temper"]:

@@ -63,6 +63,10 @@ class ModalEmulator:
         """How many times the faults in force are yet to happen."""
         return cattrs.structure(self._ask({})["faults_left"], int)
 
+    def faults_hit(self) -> Sequence[int]:
+        """How many times each fault in force has happened, in the order they were asked for."""
+        return cattrs.structure(self._ask({})["faults_hit"], list[int])
+
     def clear_faults(self) -> None:
         """Put every fault out of force."""
         self._ask({"clear_faults": True})

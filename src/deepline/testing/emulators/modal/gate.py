@@ -10,6 +10,7 @@ from grpclib.server import Stream
 from modal_proto import api_pb2
 
 from deepline.testing.emulators.faults import FaultBook, FaultRule
+from deepline.testing.emulators.modal.accounts import FOREIGN
 from deepline.testing.emulators.modal.service import Handler
 
 HANG_S = 3_600.0
@@ -28,6 +29,7 @@ class FaultGate:
         self.book = book
         self.calls: Counter[str] = Counter()
         self.cancelled: Counter[str] = Counter()
+        self._late: set[asyncio.Task[None]] = set()
 
     async def __call__(self, name: str, stream: Stream[Any, Any], handler: Handler) -> None:
         """Run the handler, or have something go wrong before, after or instead of it."""
@@ -37,10 +39,14 @@ class FaultGate:
             await handler(stream)
             return
         await asyncio.sleep(rule.delay_s)
+        if rule.foreign and stream.metadata is not None:
+            stream.metadata[FOREIGN] = "yes"
         if not (rule.hangs or rule.lost or rule.status is not None):
             await handler(stream)
             return
-        if rule.after_effect:
+        if rule.after_effect and rule.late_s:
+            self._have_later(_Heard(stream, await stream.recv_message()), rule.late_s, handler)
+        elif rule.after_effect:
             await handler(_Mute(stream))
         if rule.hangs:
             await self._hang(name)
@@ -48,6 +54,18 @@ class FaultGate:
             _cut(stream)
         else:
             raise _error(rule)
+
+    def _have_later(self, heard: "_Heard", late_s: float, handler: Handler) -> None:
+        """Have a call's effect when its caller is told something else already."""
+
+        async def come() -> None:
+            await asyncio.sleep(late_s)
+            with contextlib.suppress(GRPCError):
+                await handler(heard)
+
+        task = asyncio.create_task(come())
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
 
     async def _hang(self, name: str) -> None:
         try:
@@ -74,6 +92,18 @@ class _Mute(Stream[Any, Any]):
 
     async def __anext__(self) -> Any:
         return await self._heard.__anext__()
+
+
+class _Heard(_Mute):
+    """A stream whose one message has come, and whose caller is gone."""
+
+    def __init__(self, stream: Stream[Any, Any], message: Any) -> None:
+        super().__init__(stream)
+        self._message = message
+
+    async def recv_message(self) -> Any:
+        """What the caller had sent."""
+        return self._message
 
 
 def _error(rule: FaultRule) -> GRPCError:

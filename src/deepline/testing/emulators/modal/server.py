@@ -92,6 +92,7 @@ class Control:
             self._sandboxes.run_out_of_memory(asked["out_of_memory"])
         return {
             "faults_left": self._gate.book.left(),
+            "faults_hit": self._gate.book.hits(),
             "calls": self._gate.calls,
             "cancelled": self._gate.cancelled,
             "sandboxes": [self._shown(one.sandbox_id) for one in self._sandboxes.all()],
