@@ -39,14 +39,15 @@ class DirectoryProvider:
         with suppress(OSError):
             await trio.Path(making).rename(self.root / operation.name)
         shutil.rmtree(making, ignore_errors=True)
-        if (found := await self.find(operation)) is None:
-            raise dl.Refused("name_taken", f"{operation.name} is another operation's")
-        return found
+        return await self.find(operation)
 
     async def find(self, operation):
-        """A directory of that name with that token."""
+        """The directory of that name; somebody else's is an error and never a no."""
         found = {one.name: one for one in (await self.owned()).sandboxes}.get(operation.name)
-        return found.ref if found and found.operation_token == operation.token else None
+        asked = (operation.token, operation.run_id)
+        if found and (found.operation_token, found.run_id) != asked:
+            raise dl.Refused("name_taken", f"{operation.name} is another operation's")
+        return found and found.ref
 
     async def start(self, sandbox, runner):
         """Start it, unless somebody did, and let go of it."""

@@ -286,7 +286,10 @@ async def _strangers(daytona: DaytonaEmulator, modal: ModalEmulator) -> list[str
     account = ModalAccount(
         token_id=ACCOUNT[0], token_secret=ACCOUNT[1], server_url=modal.url, owner="staging"
     )
-    async with opened_daytona(theirs) as at_daytona, opened_modal(account, SystemClock()) as at_modal:
+    async with (
+        opened_daytona(theirs) as at_daytona,
+        opened_modal(account, SystemClock()) as at_modal,
+    ):
         return [
             (await provider.create(_strange(provider.name), Resources())).sandbox_id
             for provider in (at_daytona, at_modal)

@@ -145,7 +145,11 @@ class SandboxProvider(Protocol):
         ...
 
     async def find(self, operation: Operation) -> SandboxRef | None:
-        """Look the operation's sandbox up by name and token; `None` means an authoritative no."""
+        """Look the operation's sandbox up; `None` means an authoritative no.
+
+        A sandbox of that name under another token, or of another run, is `Refused` with code
+        `name_taken`: that somebody else has the name says nothing about ours (C48).
+        """
         ...
 
     async def start(self, sandbox: SandboxRef, runner: RunnerStart) -> StartedRunner:

@@ -20,7 +20,7 @@ from deepline.core.model.sandbox import Operation, SandboxRef
 from deepline.ports.cleanup import Acceptance, Cleanup, CleanupJob, JobAgain, JobDone
 from deepline.ports.clock import Clock
 from deepline.ports.crash_reader import CrashReader
-from deepline.ports.errors import PortError
+from deepline.ports.errors import PortError, Refused
 from deepline.ports.sandbox_provider import (
     Deleted,
     DeleteFailed,
@@ -191,6 +191,8 @@ class CleanupController:
     async def _found(self, job: CleanupJob) -> SandboxRef | DeleteOutcome | None:
         try:
             return await self.providers[job.provider].find(_operation_of(job))
+        except Refused as refusal:
+            return DeleteFailed(code=refusal.code, detail=refusal.detail)
         except PortError as error:
             return DeleteFailed(code=type(error).__name__, detail=text_of(error))
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import attrs
 import trio
 
+from deepline.core.model.identity import RunId
 from deepline.core.model.result import Completed
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef, Stage
 from deepline.ports.cleanup import Acceptance
@@ -99,6 +100,21 @@ class SandboxProviderContract:
         problem = await refused(subject.provider.create(impostor, RESOURCES), Refused)
 
         assert problem.code == "name_taken"
+
+    async def test_what_another_operation_made_is_not_absence(
+        self, subject: ProviderSubject
+    ) -> None:
+        """A name under another token or for another run is an error, never a no (C48)."""
+        operation = subject.new_operation()
+        made = await subject.provider.create(operation, RESOURCES)
+
+        for impostor in (
+            attrs.evolve(operation, token=subject.new_operation().token),
+            attrs.evolve(operation, run_id=RunId("another-run")),
+        ):
+            problem = await refused(subject.provider.find(impostor), Refused)
+            assert problem.code == "name_taken"
+        assert await subject.provider.find(operation) == made
 
     async def test_what_was_never_made_is_not_found(self, subject: ProviderSubject) -> None:
         """Looking for an operation that made nothing answers an authoritative no."""

@@ -57,14 +57,15 @@ async def test_concurrent_creates_make_one(plain: LocalProvider, tmp_path: Path)
 
 
 async def test_find_is_by_name_and_token(plain: LocalProvider) -> None:
-    """Only the operation that made a sandbox finds it."""
+    """Only the operation that made a sandbox finds it; another's is no proof of absence (C48)."""
     await plain.isolation_level()
     assert await plain.find(operation()) is None
 
     made = await plain.create(operation(), Resources())
 
     assert await plain.find(operation()) == made
-    assert await plain.find(operation(token="another")) is None
+    with pytest.raises(Refused, match="another operation"):
+        await plain.find(operation(token="another"))
 
 
 async def test_a_sandbox_without_network_is_refused(plain: LocalProvider) -> None:

@@ -56,6 +56,12 @@ class Spec:
     limits: Limits
     mark: str | None = None
 
+    def check_whose(self, operation: Operation) -> None:
+        """Raise `Refused` with code `name_taken` unless it was made for this operation (C48)."""
+        asked = (operation.token, operation.org_id, operation.run_id)
+        if (self.token, self.org_id, self.run_id) != asked:
+            raise Refused("name_taken", f"another operation made the sandbox {operation.name}")
+
 
 @attrs.frozen
 class Home:
@@ -150,8 +156,8 @@ class Root:
             if home.spec() is None:
                 raise
         found = home.spec()
-        if found is not None and found.token != operation.token:
-            raise Refused("name_taken", f"another operation made the sandbox {operation.name}")
+        if found is not None:
+            found.check_whose(operation)
         return home
 
     def owner_of(self, name: str) -> str | None:

@@ -92,9 +92,10 @@ class LocalProvider:
 
     async def find(self, operation: Operation) -> SandboxRef | None:
         spec = await self._blocking(self._root.home(operation.name).spec)
-        if spec is None or spec.token != operation.token:
+        if spec is None:
             await self._identity()
             return None
+        spec.check_whose(operation)
         return await self._ref(operation.name)
 
     async def start(self, sandbox: SandboxRef, runner: RunnerStart) -> StartedRunner:

@@ -104,8 +104,8 @@ class MemorySandboxProvider:
         sandbox = self._named(operation.name)
         if sandbox is None:
             sandbox = self._add(operation)
-        elif sandbox.operation.token != operation.token:
-            raise Refused("name_taken", f"sandbox {operation.name} is another operation's")
+        else:
+            _check_whose(sandbox, operation)
         await self._leave("create")
         return sandbox.ref
 
@@ -126,8 +126,9 @@ class MemorySandboxProvider:
         await self._enter("find")
         sandbox = self._named(operation.name)
         await self._leave("find")
-        if sandbox is None or sandbox.operation.token != operation.token:
+        if sandbox is None:
             return None
+        _check_whose(sandbox, operation)
         return sandbox.ref
 
     async def start(self, sandbox: SandboxRef, runner: RunnerStart) -> StartedRunner:
@@ -211,3 +212,14 @@ class MemorySandboxProvider:
                 for sandbox in alive
             )
         )
+
+
+def _check_whose(sandbox: Sandbox, operation: Operation) -> None:
+    """Refuse what another operation made."""
+    made = sandbox.operation
+    if (made.token, made.org_id, made.run_id) != (
+        operation.token,
+        operation.org_id,
+        operation.run_id,
+    ):
+        raise Refused("name_taken", f"sandbox {operation.name} is another operation's")

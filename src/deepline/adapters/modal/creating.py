@@ -15,7 +15,7 @@ import attrs
 from deepline.adapters.modal.client import Opened
 from deepline.adapters.modal.failures import Meaning, judge, port_error
 from deepline.adapters.modal.files import DIRECTORY
-from deepline.adapters.modal.labels import TOKEN, labels_of
+from deepline.adapters.modal.labels import TOKEN, labels_of, made_for
 from deepline.adapters.modal.session import Session
 from deepline.core.model.sandbox import Operation, Resources, SandboxRef
 from deepline.ports.errors import OutcomeUnknown, Refused
@@ -26,7 +26,7 @@ LIFETIME_MAX = timedelta(hours=24)
 
 @attrs.frozen(kw_only=True)
 class Found:
-    """A running sandbox of the name asked for; `ours` when it carries the operation's token."""
+    """A running sandbox of the name asked for; `ours` when it carries the operation's labels."""
 
     sandbox_id: str
     ours: bool
@@ -42,6 +42,11 @@ async def create(
     found = await find(session, opened, operation)
     if found is None:
         found = await _create(session, opened, operation, labels, wanted)
+    return await ref_of(session, operation, found)
+
+
+async def ref_of(session: Session, operation: Operation, found: Found) -> SandboxRef:
+    """The reference to what was found. Raises `Refused` for another operation's (C48)."""
     if not found.ours:
         raise Refused("name_taken", f"a sandbox {operation.name} of another operation runs")
     return await session.ref(found.sandbox_id)
@@ -74,8 +79,7 @@ async def _named(session: Session, opened: Opened, operation: Operation) -> Foun
         if await handle.poll.aio() is not None:
             return None
         tags: Mapping[str, str] = await handle.get_tags.aio()
-        ours = tags.get(TOKEN) == operation.token
-        return Found(sandbox_id=handle.object_id, ours=ours)
+        return Found(sandbox_id=handle.object_id, ours=made_for(tags, operation))
 
     return await session.call(read, "look the sandbox up by its name", has_effect=False)
 

@@ -44,6 +44,15 @@ def labels_of(operation: Operation, owner: str, now: datetime) -> Mapping[str, s
     return {name: text for name, text in wanted.items() if _LABEL.fullmatch(text)}
 
 
+def made_for(labels: Mapping[str, str], operation: Operation) -> bool:
+    """True when these are the labels of this operation's sandbox.
+
+    What could not be a label was left out, which the token makes up for.
+    """
+    wanted = ((TOKEN, operation.token), (RUN, operation.run_id), (ORG, operation.org_id))
+    return TOKEN in labels and all(labels.get(name, text) == text for name, text in wanted)
+
+
 def created_at(labels: Mapping[str, str]) -> datetime | None:
     """When the sandbox was asked for, by our own clock."""
     text = labels.get(CREATED, "")

@@ -51,7 +51,9 @@ class ModalProvider:
     async def find(self, operation: Operation) -> SandboxRef | None:
         opened = await self._session.opened()
         found = await creating.find(self._session, opened, operation)
-        return await self._session.ref(found.sandbox_id) if found and found.ours else None
+        if found is None:
+            return None
+        return await creating.ref_of(self._session, operation, found)
 
     async def start(self, sandbox: SandboxRef, runner: RunnerStart) -> StartedRunner:
         return await starting.start(self._session, sandbox, runner)
