@@ -8,6 +8,7 @@ import attrs
 import pytest
 import trio
 
+from deepline.adapters.daytona import Patience, opened_daytona
 from deepline.adapters.daytona.absence import Absence
 from deepline.adapters.daytona.agreement import Agreement
 from deepline.adapters.daytona.identity import Identity
@@ -24,6 +25,7 @@ from tests.adapters.daytona.emulation import (
     opened_sdk,
     operation,
     seen,
+    settings,
     started,
 )
 
@@ -98,12 +100,30 @@ async def test_a_look_that_hangs_is_cancelled(
     assert await stage_of(provider, sandbox) is Stage.NOT_STARTED
 
 
-async def test_a_vanished_sandbox(provider: SandboxProvider, emulator: DaytonaEmulator) -> None:
-    """F71: gone with no warning; look-up, listing and key agree, so it is a proof at once."""
-    sandbox = await provider.create(operation(), Resources())
-    emulator.force(sandbox.sandbox_id, State.DESTROYED)
+async def test_a_vanished_sandbox(emulator: DaytonaEmulator) -> None:
+    """F71: gone with no warning; look-up, listing and key agree, on two looks well apart."""
+    patience = Patience(missing=timedelta(seconds=0.3))
+    async with opened_daytona(attrs.evolve(settings(emulator), patience=patience)) as provider:
+        sandbox = await provider.create(operation(), Resources())
+        emulator.force(sandbox.sandbox_id, State.DESTROYED)
 
-    assert await stage_of(provider, sandbox) is Stage.SANDBOX_NOT_FOUND
+        assert await stage_of(provider, sandbox) is Stage.UNKNOWN
+        assert await stage_of(provider, sandbox) is Stage.UNKNOWN
+        await trio.sleep(0.3)
+        assert await stage_of(provider, sandbox) is Stage.SANDBOX_NOT_FOUND
+
+
+async def test_a_look_up_and_a_listing_that_are_both_wrong(emulator: DaytonaEmulator) -> None:
+    """F70: one look is no proof although all that was asked agree; a good answer begins anew."""
+    patience = Patience(missing=timedelta(seconds=0.2))
+    async with opened_daytona(attrs.evolve(settings(emulator), patience=patience)) as provider:
+        sandbox = await provider.create(operation(), Resources())
+        for _ in range(2):
+            emulator.fault(FaultRule(calls="GET /api/sandbox/[^/]+", status=404))
+            emulator.fault(FaultRule(calls="GET /api/sandbox", foreign=True))
+            assert await stage_of(provider, sandbox) is Stage.UNKNOWN
+            await trio.sleep(0.2)
+            assert await stage_of(provider, sandbox) is Stage.NOT_STARTED
 
 
 @pytest.mark.parametrize(
@@ -192,7 +212,9 @@ async def inspector(emulator: DaytonaEmulator) -> AsyncIterator[tuple[Inspector,
         identity = Identity(sdk, None)
         await identity.organization()
         silence = Agreement(looks=3, spacing=timedelta(seconds=20), span=timedelta(minutes=4))
-        yield Inspector(sdk, Absence(sdk, identity), silence, lambda: now[0]), now
+        missing = Agreement(looks=2, spacing=timedelta(0), span=timedelta(0))
+        absence = Absence(sdk, identity)
+        yield Inspector(sdk, absence, silence, missing, lambda: now[0]), now
 
 
 async def test_out_of_memory(

@@ -26,17 +26,23 @@ from deepline.ports.wire import parse_json, result_from_json
 
 RESULT_BYTES_MAX = 32 << 20
 """As much as the gateway takes when a runner pushes."""
+MISSED_ONCE = "not found; believed when a later look agrees"
 _PATIENCE_S = 20
 _NO_SUCH_FILE = 2
 
 
 @attrs.frozen(eq=False)
 class Inspector:
-    """Looks at sandboxes. `silence` counts the looks on which a daemon did not answer."""
+    """Looks at sandboxes.
+
+    `silence` counts the looks on which a daemon did not answer, `missing` those on which a sandbox
+    was not there: a look-up and a listing may both be behind at once.
+    """
 
     sdk: DaytonaSdk
     absence: Absence
     silence: Agreement
+    missing: Agreement
     now_s: Callable[[], float]
 
     async def inspect(self, sandbox_id: str) -> Inspection:
@@ -45,6 +51,7 @@ class Inspector:
             seen, toolbox = await self.sdk.get(sandbox_id)
         except DaytonaFailure as failure:
             return await self._not_seen(sandbox_id, failure)
+        self.missing.forget(sandbox_id)
         facts = SandboxFacts(state=seen.state, error_reason=seen.error_reason)
         if seen.state in ASKED:
             facts = await self._asked(sandbox_id, toolbox, facts)
@@ -53,15 +60,20 @@ class Inspector:
     async def _not_seen(self, sandbox_id: str, failure: DaytonaFailure) -> Inspection:
         if failure.trouble is Trouble.NOT_FOUND:
             try:
-                if await self.absence.confirmed(sandbox_id, failure):
-                    return Inspection(stage=Stage.SANDBOX_NOT_FOUND)
+                return await self._missed(sandbox_id, failure)
             except DaytonaFailure as second:
                 failure = second
-            else:
-                return Inspection(
-                    stage=Stage.UNKNOWN, detail="not found, but a listing or the key disagrees"
-                )
         return Inspection(stage=Stage.SANDBOX_LOOKUP_FAILED, detail=str(failure))
+
+    async def _missed(self, sandbox_id: str, failure: DaytonaFailure) -> Inspection:
+        """Not found by a look-up, which others may doubt; and even they may all be behind."""
+        if not await self.absence.confirmed(sandbox_id, failure):
+            self.missing.forget(sandbox_id)
+            detail = "not found, but a listing or the key disagrees"
+            return Inspection(stage=Stage.UNKNOWN, detail=detail)
+        if self.missing.agrees(sandbox_id, self.now_s()):
+            return Inspection(stage=Stage.SANDBOX_NOT_FOUND)
+        return Inspection(stage=Stage.UNKNOWN, detail=MISSED_ONCE)
 
     async def _asked(self, sandbox_id: str, toolbox: Toolbox, facts: SandboxFacts) -> SandboxFacts:
         try:

@@ -25,7 +25,7 @@ from deepline.adapters.daytona.identity import Identity
 from deepline.adapters.daytona.inspection import Inspector
 from deepline.adapters.daytona.remains import read_remains
 from deepline.adapters.daytona.sdk import DaytonaSdk, SeenSandbox
-from deepline.adapters.daytona.settings import DaytonaSettings
+from deepline.adapters.daytona.settings import DaytonaSettings, Patience
 from deepline.adapters.daytona.starting import start_runner
 from deepline.core.crash_diagnostics import Remains
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef, Stage
@@ -67,9 +67,8 @@ class DaytonaProvider:
         absence = Absence(sdk, self._identity)
         patience = settings.patience
         silence = Agreement(looks=3, spacing=patience.silence_spacing, span=patience.silence)
-        missing = Agreement(looks=2, spacing=patience.missing, span=patience.missing)
-        self._inspector = Inspector(sdk, absence, silence, time.monotonic)
-        self._deleter = Deleter(sdk, absence, missing, time.monotonic)
+        self._inspector = Inspector(sdk, absence, silence, _absence(patience), time.monotonic)
+        self._deleter = Deleter(sdk, absence, _absence(patience), time.monotonic)
 
     @property
     def name(self) -> str:
@@ -225,3 +224,7 @@ class DaytonaProvider:
             created_at=seen.created_at,
             mark=seen.labels.get(MARK_LABEL),
         )
+
+
+def _absence(patience: Patience) -> Agreement:
+    return Agreement(looks=2, spacing=patience.missing, span=patience.missing)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from deepline.adapters.daytona.failures import DaytonaFailure
-from deepline.adapters.daytona.inspection import Inspector
+from deepline.adapters.daytona.inspection import MISSED_ONCE, Inspector
 from deepline.adapters.daytona.sdk import DaytonaSdk
 from deepline.adapters.daytona.starting import HOME
 from deepline.adapters.daytona.supervision.files import PROGRAM
@@ -21,7 +21,7 @@ async def read_remains(sdk: DaytonaSdk, inspector: Inspector, sandbox_id: str) -
     `None` when there is no sandbox any more. Raises nothing for what Daytona says.
     """
     found = await inspector.inspect(sandbox_id)
-    if found.stage is Stage.SANDBOX_NOT_FOUND:
+    if found.stage is Stage.SANDBOX_NOT_FOUND or found.detail == MISSED_ONCE:
         return None
     return Remains(
         stage=found.stage.value,
