@@ -1,6 +1,7 @@
 """`deepline sandboxes` over a real database and real local sandboxes (F66, I12)."""
 
 import json
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -11,6 +12,7 @@ import pytest
 import trio
 
 from deepline.adapters.local import Isolation, LocalProvider
+from deepline.adapters.postgres.audit import audit
 from deepline.cli.app import run
 from deepline.cli.exit_codes import ExitCode
 from deepline.cli.home import Home
@@ -39,13 +41,18 @@ class Machine:
         trio.run(main)
 
     @property
-    def provider(self) -> LocalProvider:
-        """The provider of this machine."""
+    def org(self) -> str:
+        """Who this machine is among those of its deployment."""
         home = Home(self.home)
         home.prepare()
+        return machine_identity(home.path)
+
+    @property
+    def provider(self) -> LocalProvider:
+        """The provider of this machine."""
         return LocalProvider(
             root=self.home / "sandboxes",
-            org=machine_identity(home.path),
+            org=self.org,
             isolation=Isolation.NONE,
             python=Path(sys.executable),
         )
@@ -153,8 +160,8 @@ def test_an_orphan_is_shown_and_deleted(
     assert {one.ref.sandbox_id for one in left} == {ids["theirs"], ids["unmarked"]}
 
 
-def test_an_owed_deletion_is_hastened(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
-    """What workers would delete later is deleted at once, by its name as well."""
+def owed(machine: Machine) -> Held:
+    """A run that has ended, with its sandbox there and its deletion owed."""
     made: list[Held] = []
 
     async def end(stores: Stores) -> None:
@@ -163,11 +170,63 @@ def test_an_owed_deletion_is_hastened(machine: Machine, capsys: pytest.CaptureFi
         made.append(held)
 
     machine.in_store(end)
-    assert made[0].operation is not None
+    return made[0]
+
+
+def test_a_sandbox_is_stated_gone(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    """What nobody proves gone ends on a person's word, which is kept; not what is seen (I40)."""
+    held = owed(machine)
+    assert held.sandbox is not None
+    name = held.sandbox.sandbox_id
+    told = ["sandboxes", "gone", name, "--why", "the account is closed", "--by", "ann"]
+
+    assert run([*told[:3], "--why", " ", "--yes"]) == ExitCode.USAGE
+    assert run(told) == ExitCode.USAGE
+    assert run([*told, "--yes"]) == ExitCode.REFUSED
+    assert "its provider still shows it" in capsys.readouterr().err
+    assert run([*told, "--unseen", "--yes"]) == ExitCode.REFUSED
+
+    shutil.rmtree(machine.home / "sandboxes" / machine.org / name.split(".")[-1])
+    assert run([*told, "--yes"]) == ExitCode.DONE
+    assert "not there; stated gone by ann" in capsys.readouterr().out
+    assert run([*told, "--yes"]) == ExitCode.REFUSED
+    assert "no deletion of it is owed" in capsys.readouterr().err
+
+    assert run(["sandboxes", "list", "--ended", "--json"]) == ExitCode.DONE
+    record = json.loads(capsys.readouterr().out)
+    assert (record["state"], record["statedGone"]["by"]) == ("gone", "ann")
+    assert record["statedGone"]["why"] == "the account is closed"
+    assert run(["sandboxes", "list", "--ended"]) == ExitCode.DONE
+    assert "stated gone by ann: the account is closed" in capsys.readouterr().out
+    wrong = {one.rule for one in trio.run(partial(audit, machine.dsn, settled=True))}
+    assert not wrong & {"cleanups_done", "usage_closed", "sandboxes_gone"}
+
+
+def test_what_nobody_could_look_at_is_stated_on_purpose(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the provider cannot be asked from here, stating it takes saying so."""
+    held = owed(machine)
+    assert held.operation is not None
+    told = ["sandboxes", "gone", held.operation.name, "--why", "the machine is scrap", "--yes"]
+    monkeypatch.setenv("DEEPLINE_PLAY_RUNNER_BACKEND", "modal")
+
+    assert run(told) == ExitCode.REFUSED
+    assert "could not be asked" in capsys.readouterr().err
+    assert run(["sandboxes", "list"]) == ExitCode.DONE
+    assert "deletion owed" in capsys.readouterr().out
+    assert run([*told, "--unseen"]) == ExitCode.DONE
+    assert "not looked at" in capsys.readouterr().out
+
+
+def test_an_owed_deletion_is_hastened(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    """What workers would delete later is deleted at once, by its name as well."""
+    held = owed(machine)
+    assert held.operation is not None
 
     assert run(["sandboxes", "list"]) == ExitCode.DONE
     assert "deletion owed" in capsys.readouterr().out
-    assert run(["sandboxes", "delete", made[0].operation.name, "--yes"]) == ExitCode.DONE
+    assert run(["sandboxes", "delete", held.operation.name, "--yes"]) == ExitCode.DONE
     assert "deleted" in capsys.readouterr().out
     assert run(["sandboxes", "list", "--ended"]) == ExitCode.DONE
     assert capsys.readouterr().out.startswith("gone")

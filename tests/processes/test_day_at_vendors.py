@@ -24,5 +24,4 @@ def test_nothing_is_left_of_a_day_at_vendors(request: pytest.FixtureRequest) -> 
         )
 
     request.node.add_report_section("call", "account", str(account))
-    print(account)
     assert account.runs == RUNS

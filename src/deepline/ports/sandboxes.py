@@ -27,12 +27,21 @@ class Standing:
 
 
 @attrs.frozen(kw_only=True)
+class StatedGone:
+    """A person's word that a sandbox is gone, which nobody could prove."""
+
+    by: str
+    why: str
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
 class SandboxRecord:
     """One operation with what is known of its sandbox.
 
     `state` is reserved, bound, deleting, gone or abandoned; `run_status` is `None` for a run that
     is not known. While its deletion is owed, `owed_since`, `due_at`, `failure_count` and
-    `last_event` say how far that is.
+    `last_event` say how far that is. `stated` is on whose word it ended, if on somebody's.
     """
 
     operation_key: str
@@ -52,6 +61,7 @@ class SandboxRecord:
     due_at: datetime | None = None
     failure_count: int = 0
     last_event: str | None = None
+    stated: StatedGone | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -190,7 +190,7 @@ class CleanupController:
 
     async def _found(self, job: CleanupJob) -> SandboxRef | DeleteOutcome | None:
         try:
-            return await self.providers[job.provider].find(_operation_of(job))
+            return await self.providers[job.provider].find(operation_of(job))
         except Refused as refusal:
             return DeleteFailed(code=refusal.code, detail=refusal.detail)
         except PortError as error:
@@ -259,7 +259,7 @@ def _captures(ports: WorkerPorts) -> CrashCapture | None:
     )
 
 
-def _operation_of(job: CleanupJob) -> Operation:
+def operation_of(job: CleanupJob) -> Operation:
     """The operation whose sandbox the job looks for."""
     return Operation(
         key=job.job_id,

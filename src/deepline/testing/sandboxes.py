@@ -7,6 +7,7 @@ import attrs
 from deepline.core.model.identity import OrgId, RunId
 from deepline.core.model.sandbox import RuntimeEnvironment, SandboxRef
 from deepline.core.orphans import Use
+from deepline.core.stated_gone import STATED
 from deepline.ports.cleanup import JobDone
 from deepline.ports.sandbox_provider import OwnedSandbox
 from deepline.ports.sandboxes import SandboxQuery
@@ -193,6 +194,23 @@ class SandboxesContract:
         )
         assert records[RunId("run-live")].owed_since is None
         assert records[RunId("run-owed")].owed_since is not None
+
+    async def test_a_record_says_on_whose_word_it_ended(self, stores: Stores) -> None:
+        """What a person stated stands beside the record once the deletion is closed (I40)."""
+        scene = await Scene.on(stores)
+        await scene.commit(await scene.bound(await scene.started("run-1")))
+        (job,) = await scene.jobs()
+        query = SandboxQuery(ended=True)
+
+        await stores.cleanup.record_event(job, STATED, {"by": "ann", "why": "the account closed"})
+        (open_record,) = await stores.sandboxes.records(query)
+        assert open_record.stated is None
+        await stores.cleanup.finish(job, JobDone())
+
+        (record,) = await stores.sandboxes.records(query)
+        assert record.stated is not None
+        assert (record.state, record.stated.by) == ("gone", "ann")
+        assert record.stated.why == "the account closed"
 
     async def test_records_come_in_pages(self, stores: Stores) -> None:
         """A page goes on behind the last operation of the one before."""

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from deepline.adapters.memory.obligations import add_operation, oblige
-from deepline.adapters.memory.rows import OperationRow
+from deepline.adapters.memory.rows import CleanupJobRow, OperationRow
 from deepline.adapters.memory.world import Port
 from deepline.core.model.identity import AttemptKey, OrgId, RunId
 from deepline.core.model.json_value import Json
 from deepline.core.model.sandbox import Operation
 from deepline.core.orphans import Use
+from deepline.core.stated_gone import STATED
 from deepline.ports.sandbox_provider import OwnedSandbox
-from deepline.ports.sandboxes import SandboxQuery, SandboxRecord, Standing
+from deepline.ports.sandboxes import SandboxQuery, SandboxRecord, Standing, StatedGone
 
 
 class MemorySandboxes(Port):
@@ -164,7 +165,17 @@ class MemorySandboxes(Port):
             due_at=None if owed is None else owed.due_at,
             failure_count=0 if owed is None else owed.failure_count,
             last_event=kinds[-1] if kinds else None,
+            stated=self._stated(job),
         )
+
+    def _stated(self, job: CleanupJobRow | None) -> StatedGone | None:
+        if job is None or job.done_at is None:
+            return None
+        for event in reversed(self.world.cleanup_events.get(job.key.run_id, ())):
+            if (event.kind, event.job_id) == (STATED, job.job_id):
+                by, why = str(event.fields["by"]), str(event.fields["why"])
+                return StatedGone(by=by, why=why, at=event.at)
+        return None
 
 
 def _resource(row: OperationRow) -> Json:

@@ -13,7 +13,7 @@ from deepline.core.model.json_value import Json
 from deepline.core.model.run import RunStatus
 from deepline.core.orphans import Use
 from deepline.ports.sandbox_provider import OwnedSandbox
-from deepline.ports.sandboxes import SandboxQuery, SandboxRecord, Standing
+from deepline.ports.sandboxes import SandboxQuery, SandboxRecord, Standing, StatedGone
 
 _MARK = "select mark from {schema}.store_mark"
 _STANDING = "select answer from {schema}.standing_of(%s::jsonb)"
@@ -114,4 +114,9 @@ def _record(answer: Any) -> SandboxRecord:
         due_at=optional(instant, answer.get("due_at")),
         failure_count=answer.get("failure_count", 0),
         last_event=answer.get("last_event"),
+        stated=optional(_stated, answer["stated"]),
     )
+
+
+def _stated(answer: Any) -> StatedGone:
+    return StatedGone(by=answer["by"], why=answer["why"], at=instant(answer["at"]))

@@ -1,5 +1,7 @@
 """`deepline sandboxes`: what exists at the providers, what is nobody's, and deleting one."""
 
+import getpass
+import platform
 import random
 import sys
 from collections.abc import Awaitable, Callable
@@ -7,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated
 
+import attrs
 import trio
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
@@ -24,6 +27,7 @@ from deepline.cli.sandboxes.deleting import Decided, Deleting
 from deepline.cli.sandboxes.looking import Listed, Looking
 from deepline.cli.sandboxes.role import SandboxesRole, read_sandboxes_role
 from deepline.cli.sandboxes.showing import listed_json, listed_line, record_json, record_line
+from deepline.cli.sandboxes.stating import Statement, Stating
 from deepline.cli.settings.reading import environment
 from deepline.core.model.identity import OrgId, RunId
 from deepline.core.orphans import Orphan
@@ -34,7 +38,17 @@ from deepline.runtime.stop import Stop
 
 app = App(name="sandboxes", help="List sandboxes, find those that are nobody's, delete one.")
 
-Use = Callable[[Deleting], Awaitable[ExitCode]]
+
+@attrs.frozen(kw_only=True)
+class Tools:
+    """What the commands work with."""
+
+    looking: Looking
+    deleting: Deleting
+    stating: Stating
+
+
+Use = Callable[[Tools], Awaitable[ExitCode]]
 Most = Annotated[int, Parameter(validator=Number(gte=1, lte=100_000))]
 
 
@@ -122,14 +136,59 @@ def delete(name: str, /, *, yes: bool = False, force: str | None = None) -> int:
     return _with_tools(partial(_delete, name, yes, force is not None))
 
 
-async def _list(query: SandboxQuery, limit: int, json: bool, tools: Deleting) -> ExitCode:  # noqa: FBT001
+@app.command
+def gone(
+    name: str, /, *, why: str, by: str | None = None, unseen: bool = False, yes: bool = False
+) -> int:
+    """State that a sandbox is gone, where no provider ever proves it.
+
+    A provider that says "not found" of a sandbox whose delete it never accepted may mean that it
+    is not ours to see, so its deletion is tried for ever and `list` shows how often it failed.
+    You may know more. The provider is asked once more, which can take a minute, and what it still
+    shows is refused. Then your word is written down, the deletion is closed, and the sandbox's
+    time ends.
+
+    Parameters
+    ----------
+    name
+        Its id, its name or its operation, as `list` shows them.
+    why
+        How you know, for whoever asks later.
+    by
+        Who says so; the user of this machine unless named.
+    unseen
+        State it although nobody can look, such as when the account is closed.
+    yes
+        Do it without being asked.
+    """
+    if not why.strip():
+        raise CommandFailed("--why must say how you know", ExitCode.USAGE)
+    statement = Statement(named=name, by=by or _user(), why=why.strip(), unseen=unseen)
+    return _with_tools(partial(_gone, statement, yes))
+
+
+async def _gone(statement: Statement, confirmed: bool, tools: Tools) -> ExitCode:  # noqa: FBT001
+    question = f"state that {statement.named} is gone, as {statement.by}? [y/N] "
+    if not confirmed and not await _answers_yes(question):
+        print("nothing was stated")
+        return ExitCode.CANCELLED
+    seen = await tools.stating.state(statement)
+    print(f"{statement.named}: {seen}; stated gone by {statement.by}")
+    return ExitCode.DONE
+
+
+def _user() -> str:
+    return f"{getpass.getuser()}@{platform.node()}"
+
+
+async def _list(query: SandboxQuery, limit: int, json: bool, tools: Tools) -> ExitCode:  # noqa: FBT001
     now = datetime.now(UTC)
     for record in await tools.looking.records(query, limit):
         print(encode_json(record_json(record)) if json else record_line(record, now))
     return ExitCode.DONE
 
 
-async def _orphans(everything: bool, json: bool, tools: Deleting) -> ExitCode:  # noqa: FBT001
+async def _orphans(everything: bool, json: bool, tools: Tools) -> ExitCode:  # noqa: FBT001
     left = 0
 
     def tell(listed: Listed) -> None:
@@ -147,21 +206,25 @@ async def _orphans(everything: bool, json: bool, tools: Deleting) -> ExitCode:  
     return ExitCode.UNAVAILABLE if tools.looking.blind else ExitCode.DONE
 
 
-async def _delete(named: str, confirmed: bool, forced: bool, tools: Deleting) -> ExitCode:  # noqa: FBT001
-    decided = await tools.decide(named, forced=forced)
+async def _delete(named: str, confirmed: bool, forced: bool, tools: Tools) -> ExitCode:  # noqa: FBT001
+    decided = await tools.deleting.decide(named, forced=forced)
     if not confirmed and not await _agrees(decided):
         print("nothing was deleted")
         return ExitCode.CANCELLED
-    print(f"{named}: {await tools.carry_out(decided)}")
+    print(f"{named}: {await tools.deleting.carry_out(decided)}")
     return ExitCode.DONE
 
 
 async def _agrees(decided: Decided) -> bool:
-    if not sys.stdin.isatty():
-        raise CommandFailed("deleting a sandbox needs a yes: give --yes", ExitCode.USAGE)
     whose = f" of run {decided.run_id}" if decided.run_id else ""
     cost = ", which is using it and will be lost" if decided.costs_a_run else ""
     question = f"delete {decided.named} at {decided.ref.provider}{whose}{cost}? [y/N] "
+    return await _answers_yes(question)
+
+
+async def _answers_yes(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise CommandFailed("this needs a yes: give --yes", ExitCode.USAGE)
     answer = await trio.to_thread.run_sync(input, question, abandon_on_cancel=True)
     return answer.strip().lower() in {"y", "yes"}
 
@@ -189,12 +252,23 @@ async def _use(settings: SandboxesRole, use: Use) -> ExitCode:
             providers=providers,
             settings=settings.orphans,
         )
+        owner = instance_name("sandboxes", random.SystemRandom())
         cleanup = CleanupController(
             cleanup=store.ports.cleanup,
             providers=providers,
             clock=SystemClock(),
             telemetry=telemetry,
             limits=settings.limits,
-            owner=instance_name("sandboxes", random.SystemRandom()),
+            owner=owner,
         )
-        return await use(Deleting(looking=looking, cleanup=cleanup, limits=settings.limits))
+        tools = Tools(
+            looking=looking,
+            deleting=Deleting(looking=looking, cleanup=cleanup, limits=settings.limits),
+            stating=Stating(
+                looking=looking,
+                cleanup=store.ports.cleanup,
+                limits=settings.limits,
+                owner=owner,
+            ),
+        )
+        return await use(tools)

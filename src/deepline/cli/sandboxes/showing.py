@@ -7,7 +7,7 @@ from deepline.cli.sandboxes.looking import Listed
 from deepline.core.instants import iso
 from deepline.core.model.json_value import JsonObject
 from deepline.core.orphans import Orphan
-from deepline.ports.sandboxes import SandboxRecord
+from deepline.ports.sandboxes import SandboxRecord, StatedGone
 
 _WORDS = {
     "orphan.operation_over": "its run is over and nobody owes its deletion",
@@ -42,7 +42,12 @@ def record_json(record: SandboxRecord) -> JsonObject:
         "dueAt": None if record.due_at is None else iso(record.due_at),
         "failureCount": record.failure_count,
         "lastEvent": record.last_event,
+        "statedGone": None if record.stated is None else _stated_json(record.stated),
     }
+
+
+def _stated_json(stated: StatedGone) -> JsonObject:
+    return {"by": stated.by, "why": stated.why, "at": iso(stated.at)}
 
 
 def record_line(record: SandboxRecord, now: datetime) -> str:
@@ -56,6 +61,8 @@ def record_line(record: SandboxRecord, now: datetime) -> str:
 def _note(record: SandboxRecord, now: datetime) -> str:
     if record.in_use:
         return "in use"
+    if record.stated is not None:
+        return f"stated gone by {record.stated.by}: {record.stated.why}"
     if record.owed_since is None:
         return ""
     note = f"deletion owed for {show_s((now - record.owed_since).total_seconds())}"

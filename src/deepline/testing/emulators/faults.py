@@ -62,7 +62,7 @@ class _Counted:
     @chance.default
     def _chance(self) -> random.Random:
         # The same each time, and another for each rule.
-        return random.Random(repr(self.rule))
+        return random.Random(repr(self.rule))  # noqa: S311 - nothing is kept secret by it
 
     def takes(self) -> bool:
         """Count one matching call; True when it is hit."""
