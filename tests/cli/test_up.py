@@ -4,7 +4,8 @@ import os
 import shutil
 import signal
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -15,6 +16,7 @@ from deepline import ApiAddress, ApiClient, SubmitRequest
 from deepline.adapters.postgres.embedded import EmbeddedPostgres
 from deepline.adapters.runner_bundle import bundle_play
 from deepline.core.model.identity import RunId
+from deepline.testing.emulators import DaytonaEmulator, ModalEmulator
 from tests.cli.commands import deepline, lines
 from tests.cli.deployments import LIMIT_S, ask
 from tests.cli.running import UNPRIVILEGED, nothing_left, running
@@ -106,6 +108,68 @@ def test_a_run_goes_through_and_the_next_start_still_knows_it(home: Path) -> Non
     for name in ("api-key", "internal-token", "signing-key.pem"):
         for line in (home / name).read_text().splitlines():
             assert line.startswith("-----") or line not in logged
+
+
+@pytest.mark.parametrize("provider", ["daytona-emulator", "modal-emulator"])
+def test_a_run_at_an_emulated_vendor(home: Path, provider: str) -> None:
+    """The run goes through a sandbox of the vendor's, of which nothing is left."""
+    play = home.parent / "hello.py"
+    play.write_text("def play(ctx, input):\n    return {'hello': input['name']}\n")
+
+    with running("up", "--port", "0", "--provider", provider, home=home) as one:
+        shown = trio.run(submit_and_wait, home, url_of(one.line()), play)
+        used, alive = wait_until_deleted(home, provider)
+        one.signal(signal.SIGTERM)
+        code, errors = one.end()
+
+    assert (code, errors) == (0, "")
+    assert shown["status"] == "completed"
+    assert shown["result"]["output"] == {"hello": "you"}  # type: ignore[index]
+    assert (used, alive) == (1, 0)
+    assert nothing_left(home)
+    assert not (home / provider / "address").exists()
+
+
+def wait_until_deleted(home: Path, provider: str) -> tuple[int, int]:
+    """How many sandboxes there were at the emulator, and how many are still there."""
+    url = (home / provider / "address").read_text().strip()
+    emulator = (
+        DaytonaEmulator(url)
+        if provider == "daytona-emulator"
+        else ModalEmulator(url, home / provider)
+    )
+    until = time.monotonic() + LIMIT_S
+    while emulator.sandboxes() and time.monotonic() < until:
+        time.sleep(0.05)
+    return len(emulator.sandboxes(alive=False)), len(emulator.sandboxes())
+
+
+@pytest.mark.parametrize(
+    ("provider", "credentials"),
+    [
+        pytest.param("daytona", ["DAYTONA_API_KEY"], id="daytona"),
+        pytest.param("modal", ["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET"], id="modal"),
+    ],
+)
+def test_a_vendor_without_credentials(
+    tmp_path: Path, provider: str, credentials: Sequence[str]
+) -> None:
+    """One line names every variable that is missing, and nothing is made."""
+    home = tmp_path / "home"
+    told = {"DEEPLINE_HOME": str(home), "TMPDIR": str(tmp_path)}
+
+    said = deepline("up", "--provider", provider, extra=told)
+    again = deepline(
+        "up", "--provider", provider, extra={**told, "DEEPLINE_PUBLIC_URL": "https://runs.example"}
+    )
+
+    assert (said.returncode, again.returncode) == (3, 3)
+    assert said.stdout == again.stdout == ""
+    ((line,), (other,)) = said.stderr.splitlines(), again.stderr.splitlines()
+    assert all(name in line for name in (*credentials, "DEEPLINE_PUBLIC_URL"))
+    assert all(name in other for name in credentials)
+    assert "DEEPLINE_PUBLIC_URL" not in other
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.postgres

@@ -16,7 +16,8 @@ from deepline.cli.failures import CommandFailed
 from deepline.cli.home import replace
 from deepline.cli.providers import not_installed
 from deepline.cli.settings.variables import BY_NAME
-from deepline.core.environment import BACKEND_VARIABLE
+from deepline.core.environment import BACKEND_VARIABLE, provider_credentials
+from deepline.core.placement import POLICIES
 
 PUBLIC_URL = "DEEPLINE_PUBLIC_URL"
 ProviderName: TypeAlias = Literal["local", "daytona", "daytona-emulator", "modal", "modal-emulator"]
@@ -158,11 +159,8 @@ async def provided(
     problem = not_installed(choice.backend)
     if problem is not None:
         raise CommandFailed(problem)
-    if choice.remote and not values.get(PUBLIC_URL, "").strip():
-        raise CommandFailed(
-            f"sandboxes of {name} are not on this machine; set {PUBLIC_URL} to an https address "
-            "that leads to this gateway, such as one of a tunnel"
-        )
+    if choice.remote:
+        _check_reachable(values, name, choice)
     backend = {BACKEND_VARIABLE: choice.backend}
     if choice.emulation is None:
         yield Provided(variables={**values, **backend})
@@ -177,6 +175,20 @@ async def provided(
             yield Provided(variables=variables, emulator=emulator)
         finally:
             address.unlink(missing_ok=True)
+
+
+def _check_reachable(values: Mapping[str, str], name: str, choice: Choice) -> None:
+    """Name all that is missing at once, before anything is made."""
+    needed = [*provider_credentials(choice.backend, POLICIES), PUBLIC_URL]
+    missing = [variable for variable in needed if not values.get(variable, "").strip()]
+    if not missing:
+        return
+    tunnel = (
+        f"; {PUBLIC_URL} is an https address that leads to this gateway, such as one of a tunnel"
+        if PUBLIC_URL in missing
+        else ""
+    )
+    raise CommandFailed(f"--provider {name} needs {', '.join(missing)}{tunnel}")
 
 
 def _address(home: Path, name: str) -> Path:
