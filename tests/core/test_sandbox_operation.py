@@ -2,12 +2,15 @@
 
 import pytest
 
+from deepline.core.explain.rules import told
 from deepline.core.sandbox_operation import (
     CreateSandbox,
     FinishDelete,
     LookUpFirst,
     OperationState,
     OperationStep,
+    PassedOver,
+    fell_back,
     is_certain,
     may_fall_back,
     next_step,
@@ -53,3 +56,20 @@ def test_when_nothing_was_certainly_made(
 def test_when_another_provider_may_be_asked(*, certain: bool, left: int, falls_back: bool) -> None:
     """Nobody else is asked while the first create may still have made a sandbox (C47)."""
     assert may_fall_back(certain=certain, left=left) is falls_back
+
+
+def test_a_fall_back_is_told() -> None:
+    """Who was asked before and why they made nothing is told; an only provider needs no words."""
+    first = PassedOver(provider="daytona", reason="connection")
+    second = PassedOver(provider="modal", reason="capacity")
+
+    why = fell_back([first, second], "local")
+
+    assert fell_back([], "local") is None
+    assert why is not None
+    assert why.rule == "sandbox_operation.fell_back"
+    assert why.evidence == {
+        "provider": "local",
+        "passed_over": "daytona (connection), modal (capacity)",
+    }
+    assert "passed over daytona (connection)" in told(why)

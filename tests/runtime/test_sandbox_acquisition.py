@@ -8,20 +8,23 @@ import pytest
 from deepline.adapters.memory import MemorySandboxProvider, TrioTimeClock
 from deepline.adapters.memory.capacity import MemoryCapacity
 from deepline.adapters.memory.faults import NoFaults
+from deepline.adapters.memory.telemetry import MemoryTelemetry
 from deepline.core.limits import Limits
 from deepline.core.model.identity import AttemptRef, OrgId, RunId
 from deepline.core.model.launch import Launch
 from deepline.core.model.placement import PlacementPolicy
 from deepline.core.model.sandbox import Resources
+from deepline.core.model.unavailable import UnavailableKind
 from deepline.ports.errors import (
     CapacityExceeded,
     OutcomeUnknown,
     PortError,
     PreCodeUnavailable,
+    Refused,
     SandboxCapacity,
     Unavailable,
 )
-from deepline.runtime.sandbox_acquisition import SandboxAcquisition
+from deepline.runtime.sandbox_acquisition import Acquired, SandboxAcquisition
 from deepline.runtime.sandbox_settings import SandboxSettings
 from deepline.testing import Scene
 from tests.contracts.memory_stores import memory_stores
@@ -63,6 +66,7 @@ class Bench:
     ref: AttemptRef
     faults: Failing
     acquisition: SandboxAcquisition
+    telemetry: MemoryTelemetry
 
     @classmethod
     async def make(cls, *, provider_limit: int | None = None) -> "Bench":
@@ -70,7 +74,9 @@ class Bench:
         scene = await Scene.on(memory_stores())
         held = await scene.started()
         faults = Failing()
+        telemetry = MemoryTelemetry()
         return cls(
+            telemetry=telemetry,
             scene=scene,
             ref=held.ref,
             faults=faults,
@@ -88,11 +94,16 @@ class Bench:
                     policies=(POLICY,),
                     provider_limit=provider_limit,
                 ),
+                telemetry=telemetry,
             ),
         )
 
     async def acquire(self) -> str:
         """The provider at which the attempt got its sandbox."""
+        return (await self.acquired()).sandbox.provider
+
+    async def acquired(self) -> Acquired:
+        """The attempt's sandbox."""
         launch = Launch(
             run_id=RunId("run-1"),
             org_id=OrgId("org-1"),
@@ -100,7 +111,7 @@ class Bench:
             graph_hash="graph",
             base_url="https://gateway.example",
         )
-        return (await self.acquisition.acquire(launch, self.ref)).sandbox.provider
+        return await self.acquisition.acquire(launch, self.ref)
 
 
 @pytest.mark.parametrize("error", [FULL, Unavailable("away")], ids=["full", "away"])
@@ -115,6 +126,36 @@ async def test_a_provider_that_made_nothing_is_replaced(error: PortError) -> Non
     await bench.scene.stores.capacity.reserve(
         other.ref, OrgId("org-1"), "first", provider_limit=1, org_limit=1
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        pytest.param(FULL, "capacity", id="full"),
+        pytest.param(
+            Unavailable("away", UnavailableKind.CONNECTION), "connection", id="unavailable"
+        ),
+        pytest.param(Refused("no_python", "none there"), "no_python", id="refused"),
+    ],
+)
+async def test_a_fall_back_is_an_event_and_a_decision(error: PortError, reason: str) -> None:
+    """Whoever watches and whoever asks later is told that another provider was asked, and why."""
+    bench = await Bench.make()
+    bench.faults.before_calls["first.create"] = [error]
+
+    acquired = await bench.acquired()
+
+    assert acquired.why is not None
+    assert acquired.why.evidence == {"provider": "second", "passed_over": f"first ({reason})"}
+    (event,) = bench.telemetry.events
+    assert (event.level, event.name) == ("warn", "sandbox_provider_fell_back")
+    assert event.fields == {
+        "runId": "run-1",
+        "generation": 1,
+        "provider": "first",
+        "nextProvider": "second",
+        "reason": reason,
+    }
 
 
 async def test_nobody_else_is_asked_after_an_unknown_create() -> None:

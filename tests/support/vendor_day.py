@@ -44,6 +44,7 @@ NAMES = ("gateway", "controller", "worker", "worker-2")
 BACKEND = "day"
 PROVIDERS = ("daytona", "modal", "local")
 ATTEMPTS = "50"
+FELL = "sandbox_operation.fell_back"
 POLICIES: Sequence[Mapping[str, Json]] = (
     *({"id": f"day-{name}", "backend": BACKEND, "providers": [name]} for name in PROVIDERS),
     {
@@ -77,6 +78,8 @@ class Account:
     """How many there ever were, by provider."""
     met: Mapping[str, int]
     """How often each way was met."""
+    fallbacks: int
+    """How many attempts another provider of their policy served."""
     until_ended_s: float
     until_quiet_s: float
 
@@ -84,7 +87,7 @@ class Account:
         """For who waited for it."""
         lines = [
             f"{self.runs} runs, {self.attempts} attempts: {_counted(self.ends)}",
-            f"sandboxes: {_counted(self.sandboxes)}",
+            f"sandboxes: {_counted(self.sandboxes)}; {self.fallbacks} fell back",
             f"ended after {self.until_ended_s:.0f} s, quiet {self.until_quiet_s:.0f} s later",
             *(f"{count:>6}  {way}" for way, count in self.met.items()),
         ]
@@ -136,6 +139,7 @@ class VendorDay:
                 )
             ),
             met=met,
+            fallbacks=truth.value("select count(*) from deepline.decisions where rule = %s", FELL),
             until_ended_s=ended - begun,
             until_quiet_s=quiet - ended,
         )

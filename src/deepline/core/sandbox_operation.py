@@ -6,6 +6,7 @@ Another provider may be tried only where the one before certainly made nothing.
 """
 
 import enum
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import attrs
@@ -60,6 +61,22 @@ def is_certain(step: OperationStep, *, any_unknown: bool) -> bool:
     `any_unknown`: one of its tries was left without an answer.
     """
     return isinstance(step, CreateSandbox) and not any_unknown
+
+
+@attrs.frozen(kw_only=True)
+class PassedOver:
+    """A provider that certainly made nothing; `reason` is a short name of what it lacked."""
+
+    provider: str
+    reason: str
+
+
+def fell_back(passed_over: Sequence[PassedOver], provider: str) -> Why | None:
+    """What is told of a sandbox that others were asked for before; `None` when none was."""
+    if not passed_over:
+        return None
+    told = ", ".join(f"{one.provider} ({one.reason})" for one in passed_over)
+    return Why("sandbox_operation.fell_back", {"provider": provider, "passed_over": told})
 
 
 def may_fall_back(*, certain: bool, left: int) -> bool:

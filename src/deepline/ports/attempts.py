@@ -103,8 +103,11 @@ class Attempts(Protocol):
         suspension: DetachedSuspension,
         *,
         operation_key: str,
+        why: Why | None = None,
     ) -> bool:
         """Record the sandbox and the runner about to be started on it, under the fence (C46.4).
+
+        `why` is a decision about its provider that is written down with the first such record.
 
         From here on play code may have started, and whoever claims the run wakes this attempt.
         False when the fence is lost: then the sandbox was recorded as a late operation for

@@ -18,6 +18,7 @@ from deepline.core.limits import Limits
 from deepline.core.model.identity import AttemptRef
 from deepline.core.model.launch import Launch
 from deepline.core.model.sandbox import Operation, Resources, SandboxRef
+from deepline.core.model.why import Why
 from deepline.core.pre_code import SANDBOX_ACQUISITION
 from deepline.core.provider_choice import NoneHere
 from deepline.core.provider_choice import choose as choose_providers
@@ -33,8 +34,10 @@ from deepline.ports.errors import (
     Unavailable,
 )
 from deepline.ports.sandbox_provider import SandboxProvider
+from deepline.ports.telemetry import Telemetry
 from deepline.runtime.sandbox_settings import SandboxSettings
 from deepline.runtime.store_answers import answered
+from deepline.runtime.supervision import CHANNEL
 
 BACKSTOP_MARGIN = timedelta(minutes=10)
 """How much longer than the ceiling the provider's own time limit lets a sandbox live (F67)."""
@@ -44,10 +47,11 @@ MAX_CREATE_TRIES = 3
 
 @attrs.frozen(kw_only=True)
 class Acquired:
-    """The operation's sandbox is there."""
+    """The operation's sandbox is there; `why` says that other providers were asked before."""
 
     operation: Operation
     sandbox: SandboxRef
+    why: Why | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -70,6 +74,8 @@ class SandboxAcquisition:
     clock: Clock
     limits: Limits
     settings: SandboxSettings
+    telemetry: Telemetry | None = None
+    """`None` where nobody listens."""
 
     async def acquire(self, launch: Launch, ref: AttemptRef) -> Acquired:
         """Acquire a sandbox at the first provider that has one for this launch.
@@ -78,13 +84,29 @@ class SandboxAcquisition:
         been made by then is the reservation's, and its deletion is owed with the attempt.
         """
         names = self._providers_for(launch)
+        passed_over: list[rule.PassedOver] = []
         for place, name in enumerate(names):
             got = await self._at(self.providers[name], launch, ref)
             if isinstance(got, Acquired):
-                return got
+                return attrs.evolve(got, why=rule.fell_back(passed_over, name))
             if not rule.may_fall_back(certain=got.certain, left=len(names) - place - 1):
                 raise got.error
+            over = rule.PassedOver(provider=name, reason=_reason(got.error))
+            passed_over.append(over)
+            self._tell(ref, over, names[place + 1])
         raise AssertionError("the last provider has no other after it")
+
+    def _tell(self, ref: AttemptRef, over: rule.PassedOver, following: str) -> None:
+        if self.telemetry is not None:
+            self.telemetry.warn(
+                CHANNEL,
+                "sandbox_provider_fell_back",
+                runId=ref.run_id,
+                generation=ref.attempt,
+                provider=over.provider,
+                nextProvider=following,
+                reason=over.reason,
+            )
 
     def _providers_for(self, launch: Launch) -> tuple[str, ...]:
         choice = choose_providers(
@@ -162,6 +184,19 @@ class SandboxAcquisition:
         """
         with contextlib.suppress(PortError):
             await self.capacity.abandon(operation)
+
+
+def _reason(error: PortError) -> str:
+    """A short name of why a provider made nothing, without its text."""
+    match error:
+        case PreCodeUnavailable(cause=cause):
+            return cause
+        case Refused(code=code):
+            return code
+        case CapacityExceeded():
+            return "capacity"
+        case _:
+            return type(error).__name__
 
 
 def _unavailable(named: str, *, certain: bool, cause: PortError | None = None) -> NotAcquired:

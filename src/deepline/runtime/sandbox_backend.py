@@ -28,6 +28,7 @@ from deepline.ports.errors import (
 )
 from deepline.ports.executor_tokens import ExecutorToken, ExecutorTokens
 from deepline.ports.sandbox_provider import RunnerStart, SandboxProvider
+from deepline.ports.telemetry import Telemetry
 from deepline.runtime.sandbox_acquisition import SandboxAcquisition
 from deepline.runtime.sandbox_settings import SandboxSettings
 from deepline.runtime.store_answers import answered
@@ -45,6 +46,8 @@ class SandboxBackend:
     clock: Clock
     limits: Limits
     settings: SandboxSettings
+    telemetry: Telemetry | None = None
+    """`None` where nobody listens."""
     _acquisition: SandboxAcquisition = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -55,6 +58,7 @@ class SandboxBackend:
             clock=self.clock,
             limits=self.limits,
             settings=self.settings,
+            telemetry=self.telemetry,
         )
 
     async def execute(self, launch: Launch, attempt: Attempt, claim: Claim) -> Suspended:
@@ -78,7 +82,11 @@ class SandboxBackend:
         )
         bound = await answered(
             lambda: self.attempts.bind_sandbox(
-                attempt.ref, sandbox, suspension, operation_key=operation.key
+                attempt.ref,
+                sandbox,
+                suspension,
+                operation_key=operation.key,
+                why=acquired.why,
             ),
             self.clock,
         )

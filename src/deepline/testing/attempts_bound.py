@@ -1,6 +1,7 @@
 """What every `Attempts` keeps when a sandbox is recorded (C46.4, C64, I12, I50)."""
 
 from deepline.core.model.identity import RunId
+from deepline.core.model.why import Why
 from deepline.ports.cleanup import JobAgain, JobDone
 from deepline.testing.scene import LATER, WHY, Scene
 from deepline.testing.stores import Stores
@@ -73,6 +74,19 @@ class BoundAttemptsContract:
 
         (again,) = await scene.jobs()
         assert again.sandbox_id == scene.sandbox_of(held).sandbox_id
+
+    async def test_a_fall_back_is_written_down_once(self, stores: Stores) -> None:
+        """What is told of the choice of a provider stands with the first bind, and only there."""
+        scene = await Scene.on(stores)
+        held = await scene.reserved(await scene.started())
+        why = Why("sandbox_operation.fell_back", {"passed_over": "daytona (connection)"})
+
+        for _ in range(2):
+            assert await scene.bind(held, scene.sandbox_of(held), why)
+
+        evidence = await stores.runs.evidence(RUN, None)
+        assert evidence is not None
+        assert [one.why for one in evidence.decisions if one.why.rule == why.rule] == [why]
 
     async def test_an_old_holder_does_not_touch_a_living_runner(self, stores: Stores) -> None:
         """A bind repeated after a take-over leads to no delete while the attempt lives (I12)."""

@@ -184,7 +184,7 @@ class Scene:
         assert await self.bind(held, sandbox)
         return attrs.evolve(held, sandbox=sandbox)
 
-    async def bind(self, held: Held, sandbox: SandboxRef) -> bool:
+    async def bind(self, held: Held, sandbox: SandboxRef, why: Why | None = None) -> bool:
         """Bind a sandbox under the attempt's fence."""
         assert held.operation is not None
         return await self.stores.attempts.bind_sandbox(
@@ -192,6 +192,7 @@ class Scene:
             sandbox,
             self.detached(held, sandbox),
             operation_key=held.operation.key,
+            why=why,
         )
 
     def sandbox_of(self, held: Held) -> SandboxRef:

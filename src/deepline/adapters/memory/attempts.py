@@ -88,6 +88,7 @@ class MemoryAttempts(Port):
         suspension: DetachedSuspension,
         *,
         operation_key: str,
+        why: Why | None = None,
     ) -> bool:
         """Record the sandbox and the runner about to be started on it, under the fence."""
 
@@ -98,6 +99,8 @@ class MemoryAttempts(Port):
             if row is None:
                 oblige_late(self.world, operation)
                 return False
+            if why is not None and row.suspension is None:
+                self.world.decide(ref.run_id, ref.attempt, why)
             row.suspension, row.updated_at = suspension, self.world.now()
             for waited in [key for key in self.world.recoveries if key[0] == ref.run_id]:
                 del self.world.recoveries[waited]

@@ -130,6 +130,7 @@ class PostgresAttempts:
         suspension: DetachedSuspension,
         *,
         operation_key: str,
+        why: Why | None = None,
     ) -> bool:
         """Record the sandbox on the attempt, or for cleanup when the fence is lost (C64)."""
         return await self._held(
@@ -141,6 +142,7 @@ class PostgresAttempts:
                 "sandbox_id": sandbox.sandbox_id,
                 "routing_domain": sandbox.routing_domain,
                 "suspension": suspension_to_json(suspension),
+                "why": None if why is None else why_to_json(why),
             },
         )
 

@@ -96,6 +96,7 @@ def make_worker(
         clock=clock,
         limits=role.limits,
         settings=_sandbox_settings(role),
+        telemetry=seen.telemetry,
     )
     worker = Worker(
         ports=WorkerPorts(

@@ -95,6 +95,12 @@ ATTEMPTS = (
         "Something that a play needs before it starts is away; the run waits.",
     ),
     worker(
+        "warn",
+        "sandbox_provider_fell_back",
+        "runId generation provider nextProvider reason",
+        "A provider certainly made no sandbox, and the next of the policy is asked.",
+    ),
+    worker(
         "info",
         "attempt_error_routed",
         "runId generation rule reason",

@@ -89,6 +89,7 @@ MEANING = {
     "salvage.not_ours": "another hand holds the run",
     "salvage.still_open": "the run is still open, so its failure is written again",
     "salvage.try_again": "writing the run's failure is tried again",
+    "sandbox_operation.fell_back": "another provider of the policy made the sandbox",
     "silence.ceiling_first": "the wall-clock limit came before the silence was confirmed",
     "silence.gone": "a whole extra timeout passed without a heartbeat",
     "silence.responded": "the runner answered with a heartbeat",
