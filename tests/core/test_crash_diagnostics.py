@@ -23,6 +23,7 @@ CONTAINED = Failed(
 )
 LOST = Failed(error="RUNTIME_RUNNER_LOST: silent")
 MODAL = attrs.evolve(suspension(), sandbox_provider="modal")
+OTHER = attrs.evolve(suspension(), sandbox_provider="another")
 LOCAL = attrs.evolve(suspension(), sandbox_provider="local")
 NAMELESS = attrs.evolve(suspension(), sandbox_id="")
 
@@ -35,7 +36,8 @@ NAMELESS = attrs.evolve(suspension(), sandbox_id="")
         pytest.param(BROKEN, suspension(), False, id="C44-ordinary-failure"),
         pytest.param(DONE, suspension(), False, id="C44-completed"),
         pytest.param(LOST, None, False, id="C44-no-suspension"),
-        pytest.param(LOST, MODAL, False, id="C44-another-provider"),
+        pytest.param(LOST, MODAL, True, id="C44-a-modal-sandbox"),
+        pytest.param(LOST, OTHER, False, id="C44-another-provider"),
         pytest.param(LOST, LOCAL, True, id="C44-a-local-sandbox"),
         pytest.param(LOST, NAMELESS, False, id="C44-no-sandbox"),
     ],
@@ -49,7 +51,7 @@ def test_should_capture(
 
 def test_providers_are_the_callers_choice() -> None:
     """A deployment whose other provider can be read captures there too."""
-    assert should_capture(LOST, MODAL, providers={"modal"})
+    assert should_capture(LOST, OTHER, providers={"another"})
 
 
 def test_sandbox_of() -> None:

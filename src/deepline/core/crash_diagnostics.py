@@ -18,7 +18,7 @@ from deepline.core.outcome import is_crash_contained, is_runner_lost
 from deepline.core.secret_shapes import masked
 from deepline.core.verdicts import safe_label
 
-CAPTURE_PROVIDERS = frozenset({"daytona", "local"})
+CAPTURE_PROVIDERS = frozenset({"daytona", "local", "modal"})
 """Providers whose sandboxes can be read after the runner died."""
 LINES_MAX = 200
 LINE_CHARS_MAX = 500

@@ -109,6 +109,10 @@ class Scene:
                 await trio.sleep(0.05)
         return outcome
 
+    def running_id(self, sandbox_id: str) -> int:
+        """How many sandboxes of that id run."""
+        return sum(1 for one in self.emulator.sandboxes() if one.sandbox_id == sandbox_id)
+
     def running(self, name: str) -> int:
         """How many sandboxes of that name run."""
         return sum(1 for one in self.emulator.sandboxes() if one.name == name)

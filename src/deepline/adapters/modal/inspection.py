@@ -120,10 +120,11 @@ async def _running(
             return await _ended(session, absences, again, sandbox_id)
         failure = judge(error)
         return Inspection(stage=Stage.UNKNOWN, detail=f"{failure.code}: {failure.detail}")
-    return Inspection(stage=_stage(state), exit_code=state.code, result=result)
+    return Inspection(stage=stage_of(state), exit_code=state.code, result=result)
 
 
-def _stage(state: RunnerState) -> Stage:
+def stage_of(state: RunnerState) -> Stage:
+    """What the entrypoint's own words are called."""
     match state.phase:
         case None:
             return Stage.SANDBOX_STARTING

@@ -7,7 +7,9 @@ from deepline.adapters.asyncio_bridge import AsyncioBridge
 from deepline.adapters.modal import creating, deletion, inspection, listing, starting
 from deepline.adapters.modal.absences import Absences
 from deepline.adapters.modal.account import ModalAccount
+from deepline.adapters.modal.remains import read_remains
 from deepline.adapters.modal.session import PROVIDER, Session
+from deepline.core.crash_diagnostics import Remains
 from deepline.core.model.sandbox import Inspection, Operation, Resources, SandboxRef
 from deepline.ports.cleanup import Acceptance
 from deepline.ports.clock import Clock
@@ -60,6 +62,9 @@ class ModalProvider:
 
     async def inspect(self, sandbox: SandboxRef, *, command_id: str | None) -> Inspection:
         return await inspection.inspect(self._session, self._absences, sandbox)
+
+    async def remains(self, sandbox: SandboxRef) -> Remains | None:
+        return await read_remains(self._session, sandbox)
 
     async def delete(self, sandbox: SandboxRef, acceptance: Acceptance | None) -> DeleteOutcome:
         return await deletion.delete(self._session, self._absences, sandbox, acceptance)
