@@ -21,7 +21,7 @@ from daytona import (
 )
 
 from deepline.adapters.asyncio_bridge import AsyncioBridge
-from deepline.testing.emulators import DaytonaEmulator, running_daytona
+from deepline.testing.emulators import DaytonaEmulator, FaultRule, running_daytona
 from deepline.testing.emulators.daytona import KEY, ORGANISATION, State
 from deepline.testing.emulators.marked_processes import kill_marked
 
@@ -140,6 +140,35 @@ async def test_organisations_do_not_see_each_other(emulator: DaytonaEmulator) ->
             with pytest.raises(DaytonaError) as refused:
                 await thief.get(sandbox.id)
             assert refused.value.status_code == 401
+
+    await driven(emulator, drive)
+
+
+async def test_an_answer_of_another_organisation(emulator: DaytonaEmulator) -> None:
+    """To order a call is answered as if its key were somebody else's."""
+
+    async def drive(daytona: AsyncDaytona, sandbox: AsyncSandbox) -> None:
+        emulator.fault(FaultRule(calls="GET /api/sandbox/.*", foreign=True))
+        with pytest.raises(DaytonaNotFoundError):
+            await daytona.get(sandbox.id)
+        assert emulator.faults_hit() == [1]
+        assert (await daytona.get(sandbox.id)).id == sandbox.id
+
+    await driven(emulator, drive)
+
+
+async def test_an_effect_that_comes_late(emulator: DaytonaEmulator) -> None:
+    """To order a create comes about after its caller has lost the connection."""
+
+    async def drive(daytona: AsyncDaytona, _: AsyncSandbox) -> None:
+        rule = FaultRule(calls="POST /api/sandbox", lost=True, after_effect=True, late_s=0.3)
+        emulator.fault(rule)
+        with pytest.raises(DaytonaError):
+            await daytona.create(CreateSandboxFromSnapshotParams(name="late"), timeout=0)
+        assert [one.name for one in emulator.sandboxes()] == ["one"]
+        while len(emulator.sandboxes()) < 2:
+            await asyncio.sleep(0.02)
+        assert (await daytona.get("late")).name == "late"
 
     await driven(emulator, drive)
 

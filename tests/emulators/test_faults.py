@@ -33,6 +33,21 @@ def test_how_often(tmp_path: Path, rule: FaultRule, expected: list[bool]) -> Non
     assert hits(book, 4) == expected
 
 
+def test_a_share_of_the_calls(tmp_path: Path) -> None:
+    """About so many are hit by chance, the same each time, and are counted by rule."""
+    book = FaultBook(tmp_path / "faults.json")
+    book.add(FaultRule(calls="GET .*", share=0.05, times=1_000))
+    book.add(FaultRule(calls="POST .*", status=500))
+
+    hit = hits(book, 1_000)
+
+    assert 30 <= sum(hit) <= 70
+    assert book.hits() == [sum(hit), 0]
+    again = FaultBook(tmp_path / "again.json")
+    again.add(FaultRule(calls="GET .*", share=0.05, times=1_000))
+    assert hits(again, 1_000) == hit
+
+
 def test_the_first_rule_that_hits(tmp_path: Path) -> None:
     """One call meets one fault; the next rule is met when the first is used up."""
     book = FaultBook(tmp_path / "faults.json")

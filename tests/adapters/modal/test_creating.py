@@ -8,7 +8,7 @@ import attrs
 import pytest
 import trio
 
-from deepline.core.model.sandbox import Operation, Resources, SandboxRef
+from deepline.core.model.sandbox import Operation, Resources, SandboxRef, Stage
 from deepline.ports.errors import OutcomeUnknown, Refused, SandboxCapacity
 from deepline.testing.emulators.faults import FaultRule
 from deepline.testing.emulators.modal import ModalEmulator
@@ -78,6 +78,32 @@ async def test_a_slow_listing_does_not_hide_a_name(scene: Scene) -> None:
     made = await create(scene, operation)
 
     assert await scene.provider.find(operation) == made
+
+
+async def test_a_create_that_comes_late(scene: Scene) -> None:
+    """Its caller has lost the connection, and finds what came of it later on (C49)."""
+    operation = new_operation()
+    rule = FaultRule(calls="SandboxCreateV2", lost=True, after_effect=True, late_s=0.3)
+    scene.emulator.fault(rule)
+
+    await refused(create(scene, operation), OutcomeUnknown)
+
+    assert await scene.provider.find(operation) is None
+    await until(lambda: scene.running(operation.name) == 1)
+    assert await scene.provider.find(operation) is not None
+    assert scene.emulator.faults_hit() == [1]
+
+
+async def test_an_answer_of_another_workspace(scene: Scene) -> None:
+    """One look that misses since the token seemed to be another's proves nothing (F70)."""
+    sandbox = await scene.sandbox()
+    scene.emulator.fault(FaultRule(calls="SandboxWaitV2", foreign=True))
+
+    doubted = await scene.provider.inspect(sandbox, command_id=None)
+    again = await scene.provider.inspect(sandbox, command_id=None)
+
+    assert doubted.stage is Stage.UNKNOWN
+    assert again.stage in {Stage.NOT_STARTED, Stage.SANDBOX_STARTING}
 
 
 async def test_an_error_is_never_absence(scene: Scene) -> None:
