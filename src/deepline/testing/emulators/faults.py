@@ -59,10 +59,9 @@ class _Counted:
     hit: int = 0
     chance: random.Random = attrs.field(init=False)
 
-    @chance.default
-    def _chance(self) -> random.Random:
-        # The same each time, and another for each rule.
-        return random.Random(repr(self.rule))  # noqa: S311 - nothing is kept secret by it
+    def __attrs_post_init__(self) -> None:
+        """Have a chance that is the same each time, and another for each rule."""
+        self.chance = random.Random(repr(self.rule))  # noqa: S311 - nothing is kept secret by it
 
     def takes(self) -> bool:
         """Count one matching call; True when it is hit."""
