@@ -3,7 +3,7 @@
 Gateway, controller and two workers as processes over a real database; emulated Daytona and Modal,
 driven by their vendors' clients, and light local sandboxes; policies that mix them. Every way of
 `vendor_trouble` takes its share of the calls until all runs have ended; then everything heals, and
-nothing may be left. What takes a vendor minutes takes a tenth of that here.
+nothing may be left. What takes a vendor minutes takes seconds here.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Roles at real vendors' adapters in which a day passes in minutes.
 
-What takes a vendor or our patience with it minutes takes a tenth of that here, and is in the same
+What takes a vendor or our patience with it minutes takes seconds here, in about the same
 proportion. While the file of `LIGHT_TROUBLE` exists, local sandboxes fail as vendors' do.
 """
 
@@ -29,9 +29,10 @@ from tests.support.light.roles import TROUBLE
 EACH = 0.05
 ABSENCE_S = 3.0
 DELAYS = tuple(timedelta(seconds=length) for length in (0.5, 1, 2, 3))
+# A silence lasts for as many passes of the sweep as with the usual settings, at least.
 PATIENCE = Patience(
-    silence=timedelta(seconds=6),
-    silence_spacing=timedelta(seconds=2),
+    silence=timedelta(seconds=12),
+    silence_spacing=timedelta(seconds=1),
     missing=timedelta(seconds=2),
     conflict=timedelta(seconds=2),
 )
