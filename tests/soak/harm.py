@@ -9,8 +9,11 @@ from collections.abc import Callable
 
 import attrs
 
+from tests.soak.partitions import Partitions
 from tests.soak.plan import Plan
 from tests.support.light.deployment import Deployment
+
+PARTED_S = (1.0, 8.0)
 
 
 @attrs.define(eq=False)
@@ -19,6 +22,9 @@ class Harm:
 
     plan: Plan
     deployment: Deployment
+    partitions: Partitions
+    peace_at: float
+    """Monotonic time from which the steady roles are neither killed nor stopped."""
     chance: random.Random
     crash_database: Callable[[], None]
     done: Counter[str] = attrs.field(factory=Counter)
@@ -41,26 +47,34 @@ class Harm:
 
     def _run(self) -> None:
         try:
+            if self.plan.partitions:
+                self._part()
             while not self._over.wait(self.chance.uniform(*self.plan.pause_s)):
                 self._hurt()
         except Exception as error:  # noqa: BLE001 - raised again by who ends it
             self._failure = error
 
     def _hurt(self) -> None:
-        workers = [name for name in self.plan.names if name.startswith("worker")]
-        others = [name for name in self.plan.names if not name.startswith("worker")]
+        names = [name for name in self.plan.names if not self._in_peace(name)]
+        workers = [name for name in names if name.startswith("worker")]
+        others = [name for name in names if not name.startswith("worker")]
         dice = self.chance.random()
         if dice < 0.03:
             self.crash_database()
             self.done["database crashed"] += 1
         elif dice < 0.08:
             self._outage(self.chance.choice([one for one in others if "gateway" in one]))
-        elif dice < 0.20 and self.plan.stops:
-            self._stop(self.chance.choice(self.plan.names))
+        elif dice < 0.16 and self.plan.partitions:
+            self._part()
+        elif dice < 0.28 and self.plan.stops:
+            self._stop(self.chance.choice(names))
         else:
-            name = self.chance.choice(workers if dice < 0.75 else others)
+            name = self.chance.choice(workers if dice < 0.77 else others)
             self.deployment.kill(name)
             self.done[f"{name.partition('-')[0]} killed"] += 1
+
+    def _in_peace(self, name: str) -> bool:
+        return name in self.plan.steady and time.monotonic() >= self.peace_at
 
     def _outage(self, gateway: str) -> None:
         self.deployment.put_away(gateway)
@@ -68,12 +82,23 @@ class Harm:
         self.deployment.bring_back(gateway)
         self.done["gateway outage"] += 1
 
+    def _part(self) -> None:
+        of_kind = self.plan.names
+        gateway = self.chance.choice([one for one in of_kind if one.startswith("gateway")])
+        worker = self.chance.choice([one for one in of_kind if one.startswith("worker")])
+        process = self.deployment.roles.get(worker)
+        if process is None:
+            return
+        with self.partitions.part(gateway, process.pid):
+            self._over.wait(self.chance.uniform(*PARTED_S))
+        self.done["worker parted from a gateway"] += 1
+
     def _stop(self, name: str) -> None:
         process = self.deployment.roles.get(name)
         if process is None:
             return
         process.send(signal.SIGSTOP)
-        self._over.wait(self.chance.uniform(0.5, 5.0))
+        self._over.wait(self.chance.uniform(*self.plan.stop_s))
         process.send(signal.SIGCONT)
         self.done[f"{name.partition('-')[0]} stopped for a while"] += 1
         time.sleep(0.1)

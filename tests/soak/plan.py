@@ -9,8 +9,10 @@ import attrs
 class Plan:
     """One storm. It blows for `storm_s`, in which all runs are submitted, and then everybody heals.
 
-    With `stops` roles are also stopped for a while, as a network that is gone does it. `patience_s`
-    is how long the runs may take to their ends after the storm.
+    With `stops` roles are also stopped for a while, and with `partitions` a worker is kept from a
+    gateway that everybody else reaches. After a third of the storm nobody kills or stops the
+    `steady` roles any more, so that what they hold can be told from what they held. `patience_s` is
+    how long the runs may take to their ends after the storm.
     """
 
     runs: int
@@ -18,13 +20,22 @@ class Plan:
     seed: str
     names: Sequence[str]
     stops: bool = False
+    partitions: bool = False
+    steady: Sequence[str] = ()
     pgbouncer: bool = False
+    lease_s: int = 2
+    stop_s: tuple[float, float] = (0.5, 5.0)
+    sandboxes: int = 100
+    """How many there may be at a time."""
+    pool: int = 4
+    """Connections of each role."""
     pause_s: tuple[float, float] = (0.4, 2.0)
     patience_s: float = 240.0
     slots: int = 16
 
 
 USUAL = ("gateway", "controller", "worker", "worker-2")
+TWICE = ("gateway", "gateway-2", "controller", "worker", "worker-2")
 FLEET = (
     "gateway",
     "gateway-2",
@@ -39,7 +50,17 @@ BATCH = 50
 
 def short(seed: str) -> Plan:
     """The form that is part of every test run."""
-    return Plan(runs=150, storm_s=12.0, seed=seed, names=USUAL, stops=True, patience_s=90.0)
+    return Plan(
+        runs=150,
+        storm_s=12.0,
+        seed=seed,
+        names=TWICE,
+        stops=True,
+        partitions=True,
+        steady=("gateway-2", "worker-2"),
+        sandboxes=60,
+        patience_s=90.0,
+    )
 
 
 def long(seed: str, *, runs: int, minutes: float) -> Plan:
@@ -48,12 +69,19 @@ def long(seed: str, *, runs: int, minutes: float) -> Plan:
 
 
 def fleet(seed: str, *, runs: int, minutes: float, pgbouncer: bool) -> Plan:
-    """Several of each role, which are also stopped; behind a pooler where one is installed."""
+    """Several of each role, which are also stopped and parted; behind a pooler if there is one.
+
+    Its lease is long enough for a crash of the database, and its stops are longer.
+    """
     return Plan(
         runs=runs,
         storm_s=minutes * 60 * 0.75,
         seed=seed,
         names=FLEET,
         stops=True,
+        partitions=True,
+        steady=("gateway-2", "controller-2", "worker-3"),
         pgbouncer=pgbouncer,
+        lease_s=8,
+        stop_s=(0.5, 12.0),
     )

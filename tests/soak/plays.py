@@ -15,12 +15,16 @@ _CANCELLED = frozenset({RunStatus.CANCELLED, RunStatus.COMPLETED})
 
 @attrs.frozen(kw_only=True)
 class Script:
-    """One play: its words, how its run may end, and what is done to the run meanwhile."""
+    """One play: its words, how its run may end, and what is done to the run meanwhile.
+
+    `slow_s` is how long its sandbox takes to come up, so that its claim is held for some beats.
+    """
 
     words: Json
     ends: frozenset[RunStatus] = _DONE
     signalled: bool = False
     cancelled: bool = False
+    slow_s: float = 0.0
 
 
 def drawn(chance: random.Random, number: int) -> Script:
@@ -28,7 +32,8 @@ def drawn(chance: random.Random, number: int) -> Script:
     pause: Json = ["pause", round(chance.uniform(0, 1.5), 2)]
     answer: Json = ["answer", number]
     kinds: Mapping[str, tuple[int, Script]] = {
-        "short": (66, Script(words=[pause, answer])),
+        "short": (62, Script(words=[pause, answer])),
+        "slow": (4, Script(words=[pause, answer], slow_s=5.0)),
         "rows": (8, Script(words=[["rows", 5], pause, answer])),
         "kept": (7, Script(words=[["log", "hello"], ["step", "a"], ["once", "b"], pause, answer])),
         "sleeps": (5, Script(words=[["step", "a"], ["sleep", "nap", 1.5], pause, answer])),

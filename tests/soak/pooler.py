@@ -4,15 +4,35 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from psycopg.conninfo import conninfo_to_dict
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import dict_row
 
 from tests.support.role_process import free_port
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+
+
+CONSOLE = "pgbouncer"
+"""The database by which a pooler tells about itself."""
+
+
+def told(pooled_dsn: str, what: str) -> Sequence[Mapping[str, Any]]:
+    """What a pooler answers to `show ...`; asks once."""
+    with psycopg.connect(make_conninfo(pooled_dsn, dbname=CONSOLE), autocommit=True) as console:
+        cursor = console.cursor(row_factory=dict_row)
+        return cursor.execute(f"show {what}".encode()).fetchall()
+
+
+def transactions(pooled_dsn: str) -> int:
+    """How many transactions of databases have gone through a pooler since it began."""
+    totals = told(pooled_dsn, "stats_totals")
+    return sum(int(one["xact_count"]) for one in totals if one["database"] != CONSOLE)
 
 
 @contextmanager
@@ -30,6 +50,7 @@ def pooled(dsn: str, directory: Path) -> Iterator[str]:
         "[pgbouncer]\n"
         f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
         f"auth_type = plain\nauth_file = {users}\npool_mode = transaction\n"
+        f"stats_users = {target['user']}\n"
         "default_pool_size = 20\nmax_client_conn = 500\nserver_login_retry = 1\n"
         "ignore_startup_parameters = extra_float_digits,options\n"
     )

@@ -1,7 +1,9 @@
 """Many runs while everything that may die does, and then an account of every one of them.
 
 Each ends once and as it must, its play was started once for each stay in a sandbox, engine attempts
-were spent where the rules say so, and nothing is left: no sandbox, no duty, no session, no process.
+were spent where the rules say so, and nothing is left: no sandbox, no duty, no place that nobody
+uses, no process. Roles that lived through most of it hold no more files, sockets, sessions and
+memory than they began with.
 """
 
 import random
@@ -20,10 +22,14 @@ from psycopg import sql
 from deepline.adapters.postgres.embedded import EmbeddedPostgres
 from deepline.core.model.identity import RunId
 from deepline.core.model.json_value import Json
+from tests.soak.account import Account
 from tests.soak.harm import Harm
+from tests.soak.partitions import Partitions
+from tests.soak.places import check_places
 from tests.soak.plan import BATCH, Plan
 from tests.soak.plays import Script, drawn
-from tests.soak.pooler import pooled
+from tests.soak.pooler import pooled, transactions
+from tests.soak.watch import Watch
 from tests.support.fleet import PLAY, new_id
 from tests.support.light.deployment import Deployment, with_key
 from tests.support.light.world import LightWorld, light_world
@@ -36,34 +42,17 @@ DATABASE_AWAY = "database away"
 """A fresh attempt whose sandbox could not be written down: an error like any other (C19.6)."""
 
 
-@attrs.frozen(kw_only=True)
-class Account:
-    """What came of a storm."""
+@attrs.frozen
+class Storm:
+    """What one storm is made of."""
 
-    runs: int
-    ends: Mapping[str, int]
-    harm: Mapping[str, int]
-    engine_attempts: Mapping[str, int]
-    """Spent ones by why."""
-    attempts: int
-    storm_s: float
-    until_ended_s: float
-    until_sound_s: float
-
-    def __str__(self) -> str:
-        """For who waited for it."""
-        times = (
-            f"storm {self.storm_s:.0f} s, {self.until_ended_s:.0f} s more until all had ended,"
-            f" {self.until_sound_s:.0f} s more until nothing was left"
-        )
-        return "\n".join(
-            [
-                f"{self.runs} runs, {self.attempts} attempts: {_counted(self.ends)}",
-                f"harm done: {_counted(self.harm)}",
-                f"engine attempts spent: {_counted(self.engine_attempts)}",
-                times,
-            ]
-        )
+    plan: Plan
+    deployment: Deployment
+    server: EmbeddedPostgres
+    world: LightWorld
+    partitions: Partitions
+    through: str | None
+    """How the pooler is reached that the roles use."""
 
 
 def go_through(plan: Plan) -> Account:
@@ -71,36 +60,60 @@ def go_through(plan: Plan) -> Account:
     with open_directory() as directory:
         with database_server(directory) as (server, dsn), ExitStack() as stack:
             world = stack.enter_context(light_world(directory))
-            # More workers are killed than a run's usual engine attempts bear.
-            settings = {
-                "DEEPLINE_WORKER_SLOTS": str(plan.slots),
-                "ABSURD_PLAY_RUN_MAX_ATTEMPTS": "50",
-            }
-            if plan.pgbouncer:
-                settings |= {
-                    "DEEPLINE_POSTGRES_POOLER": "yes",
-                    "DEEPLINE_POSTGRES_LISTEN": dsn,
-                    "WORKFLOW_RUNTIME_POSTGRES": stack.enter_context(pooled(dsn, directory)),
-                }
-            deployment = Deployment(dsn, directory, world, names=plan.names, settings=settings)
-            try:
-                account = _gone_through(plan, deployment, server, world)
-            finally:
-                deployment.close()
+            through = stack.enter_context(pooled(dsn, directory)) if plan.pgbouncer else None
+            deployment = Deployment(
+                dsn, directory, world, names=plan.names, settings=_settings(plan, dsn, through)
+            )
+            stack.callback(deployment.close)
+            partitions = Partitions(
+                [name for name in plan.names if name.startswith("gateway")], deployment.address_of
+            )
+            if plan.partitions:
+                stack.enter_context(partitions.standing())
+                deployment.seen_at = partitions.urls
+            account = _gone_through(Storm(plan, deployment, server, world, partitions, through))
+            if through is not None:
+                account = attrs.evolve(account, pooled_transactions=transactions(through))
         assert nothing_left(directory), "processes are left"
         return account
 
 
-def _gone_through(
-    plan: Plan, deployment: Deployment, server: EmbeddedPostgres, world: LightWorld
-) -> Account:
-    chance = random.Random(plan.seed)
+def _settings(plan: Plan, dsn: str, through: str | None) -> Mapping[str, str]:
+    settings = {
+        "DEEPLINE_WORKER_SLOTS": str(plan.slots),
+        "DEEPLINE_SANDBOX_LIMIT": str(plan.sandboxes),
+        "DEEPLINE_POSTGRES_CONNECTIONS": str(plan.pool),
+        "RUNTIME_CLAIM_LEASE_SECONDS": str(plan.lease_s),
+        # More workers are killed than a run's usual engine attempts bear.
+        "ABSURD_PLAY_RUN_MAX_ATTEMPTS": "50",
+    }
+    if through is not None:
+        settings |= {
+            "DEEPLINE_POSTGRES_POOLER": "yes",
+            "DEEPLINE_POSTGRES_LISTEN": dsn,
+            "WORKFLOW_RUNTIME_POSTGRES": through,
+        }
+    return settings
+
+
+def _gone_through(storm: Storm) -> Account:
+    plan, deployment = storm.plan, storm.deployment
     deployment.begin(*plan.names)
-    harm = Harm(plan, deployment, chance, lambda: trio.run(server.restart, "immediate"))
     begun = time.monotonic()
+    peace_at = begun + plan.storm_s / 3
+    harm = Harm(
+        plan,
+        deployment,
+        storm.partitions,
+        peace_at,
+        random.Random(plan.seed),
+        lambda: trio.run(storm.server.restart, "immediate"),
+    )
+    watch = Watch(plan, deployment, storm.through, peace_at)
     harm.begin()
+    watch.begin()
     try:
-        scripts = _submitted(plan, deployment, random.Random(f"{plan.seed} plays"), begun)
+        scripts = _submitted(storm, random.Random(f"{plan.seed} plays"), begun)
         while time.monotonic() < begun + plan.storm_s:
             time.sleep(0.2)
     finally:
@@ -110,25 +123,33 @@ def _gone_through(
     ended = time.monotonic()
     deployment.assert_sound(within_s=plan.patience_s)
     sound = time.monotonic()
-    assert not deployment.unexpected_ends(), deployment.unexpected_ends()
     statuses = deployment.truth.statuses(list(scripts))
     _check_ends(scripts, statuses)
-    _check_starts(deployment, world, scripts)
+    _check_starts(deployment, storm.world, scripts)
+    check_places(plan, deployment, watch)
+    after = watch.end()
+    assert not deployment.unexpected_ends(), deployment.unexpected_ends()
     return Account(
         runs=len(scripts),
         ends=Counter(statuses.values()),
         harm=harm.done,
+        parted_calls=storm.partitions.held,
         engine_attempts=_spent(deployment),
         attempts=deployment.truth.value("select count(*) from deepline.attempts"),
         storm_s=stormed - begun,
         until_ended_s=ended - stormed,
         until_sound_s=sound - ended,
+        places=plan.sandboxes,
+        lease_s=plan.lease_s,
+        lag={name: watch.lag(name) for name in plan.names if name.startswith("worker")},
+        before={name: one.held for name, one in watch.before.items()},
+        after=after,
+        peaks=watch.peaks,
     )
 
 
-def _submitted(
-    plan: Plan, deployment: Deployment, chance: random.Random, begun: float
-) -> Mapping[RunId, Script]:
+def _submitted(storm: Storm, chance: random.Random, begun: float) -> Mapping[RunId, Script]:
+    plan = storm.plan
     scripts: dict[RunId, Script] = {}
     while len(scripts) < plan.runs:
         due = begun + plan.storm_s * len(scripts) / plan.runs
@@ -138,7 +159,10 @@ def _submitted(
             for at in range(min(BATCH, plan.runs - len(scripts)))
         }
         inputs: dict[RunId, Json] = {run: {"script": one.words} for run, one in batch.items()}
-        api = chance.choice(deployment.apis)
+        for run_id, script in batch.items():
+            if script.slow_s:
+                storm.world.ask("turn", run_id=run_id, away=False, slow_s=script.slow_s)
+        api = chance.choice(storm.deployment.apis)
         api.submit(PLAY, inputs)
         for run_id, script in batch.items():
             _meddle(api, run_id, script)
@@ -209,7 +233,3 @@ def database_server(directory: Path) -> Iterator[tuple[EmbeddedPostgres, str]]:
         yield server, dsn
     finally:
         trio.run(server.stop)
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "none"

@@ -113,12 +113,18 @@ class Deployment:
         self._unexpected: list[str] = []
         self._address = own_address()
         self._ports = {name: PORT + at for at, name in enumerate(names)}
+        self.seen_at: Mapping[str, str] = {}
+        """Gateways that everybody but the tests reaches elsewhere than where they listen."""
         self.url = self._url("gateway")
         self.apis = [
             PublicApi(self._url(name), API_KEY) for name in names if name.startswith("gateway")
         ]
         self.api = self.apis[0]
         self._watch = threading.Thread(target=self._keep_alive, daemon=True)
+
+    def address_of(self, name: str) -> tuple[str, int]:
+        """Where a role listens, alive or dead."""
+        return self._address, self._ports[name]
 
     def begin(self, *names: str) -> None:
         """Start these roles, keep them alive, and wait until they have been ready or have died."""
@@ -242,7 +248,7 @@ class Deployment:
             "DEEPLINE_INTERNAL_TOKEN": "internal-token-of-the-tests",
             "DEEPLINE_HOME": str(self._directory / "home"),
             "DEEPLINE_PLAY_RUNNER_BACKEND": "local",
-            "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL": self.url,
+            "DEEPLINE_RUNTIME_RECEIPT_GATEWAY_URL": self.seen_at.get("gateway", self.url),
             "DEEPLINE_WORKER_NAME": name,
         }
         if name.startswith("gateway"):
@@ -252,6 +258,8 @@ class Deployment:
                 "DEEPLINE_GATEWAY_HOST": self._address,
                 "DEEPLINE_GATEWAY_PORT": str(self._ports[name]),
             }
+            if name in self.seen_at:
+                own["DEEPLINE_PUBLIC_URL"] = self.seen_at[name]
         else:
             own |= {
                 "DEEPLINE_METRICS_HOST": self._address,

@@ -1,0 +1,147 @@
+"""Watches the roles of a storm from outside: what they hold, and how late their heartbeats are.
+
+Roles that are left in peace from some moment on are held to what they held then. Of all processes
+that ever lived the last thing is kept that they exposed.
+"""
+
+import http.client
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from tests.soak.holdings import Holding, holding_of, sessions_of
+from tests.soak.plan import Plan
+from tests.support.light.deployment import Deployment
+from tests.support.scrapes import Scrape
+
+PERIOD_S = 2.0
+SETTLE_S = 30.0
+LAG = "deepline_heartbeat_lag_seconds_bucket"
+RUNNING = "deepline_absurd_runtime_running"
+
+
+@attrs.frozen(kw_only=True)
+class Lag:
+    """Heartbeats of a lease, and the bound that 99 in 100 of them kept to, in seconds."""
+
+    beats: int
+    p99_s: float
+
+
+@attrs.frozen
+class Before:
+    """A process left in peace, and what it held when that began."""
+
+    pid: int
+    held: Holding
+
+
+@attrs.define(eq=False)
+class Watch:
+    """One thread that looks every few seconds until it is over."""
+
+    plan: Plan
+    deployment: Deployment
+    through: str | None
+    """How the pooler is reached that the roles use."""
+    peace_at: float
+    """Monotonic time from which the steady roles are left in peace."""
+    peaks: dict[str, Holding] = attrs.field(init=False, factory=dict[str, Holding])
+    """The most that a process of this name held, each kind for itself."""
+    before: dict[str, Before] = attrs.field(init=False, factory=dict[str, Before])
+    _exposed: dict[str, str] = attrs.field(init=False, factory=dict[str, str])
+    _over: threading.Event = attrs.field(init=False, factory=threading.Event)
+    _thread: threading.Thread | None = attrs.field(init=False, default=None)
+
+    def begin(self) -> None:
+        """Begin to look."""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def end(self) -> Mapping[str, Holding]:
+        """Look no more; answers what the steady roles hold now, once that is little enough.
+
+        Raises `AssertionError` for what has grown and stays.
+        """
+        assert self._thread is not None
+        self._over.set()
+        self._thread.join()
+        deadline = time.monotonic() + SETTLE_S
+        while grown := self._grown():
+            assert time.monotonic() < deadline, "\n".join(grown)
+            time.sleep(0.5)
+        self._look()
+        return {name: self._now(name) for name in self.before}
+
+    def lag(self, name: str) -> Lag:
+        """How late the heartbeats of all processes were that a name had; `p99_s` 0 for none."""
+        counts: dict[float, float] = {}
+        for process, text in self._exposed.items():
+            if process.partition(".")[0] == name:
+                for sample in Scrape.of(text).by_name.get(LAG, ()):
+                    bound_s = float(sample.labels["le"])
+                    counts[bound_s] = counts.get(bound_s, 0.0) + sample.value
+        total = max(counts.values(), default=0.0)
+        bounds = [bound_s for bound_s, count in sorted(counts.items()) if count >= 0.99 * total]
+        return Lag(beats=int(total), p99_s=bounds[0] if total else 0.0)
+
+    def working(self) -> float:
+        """Runs in the hands of all workers, as they say now."""
+        return sum(
+            Scrape.of(process.metrics()).total(RUNNING)
+            for name, process in self.deployment.roles.items()
+            if name.startswith("worker")
+        )
+
+    def _run(self) -> None:
+        while not self._over.wait(PERIOD_S):
+            self._look()
+
+    def _look(self) -> None:
+        sessions = self._sessions()
+        for name, process in list(self.deployment.roles.items()):
+            try:
+                held = holding_of(process, sessions)
+                if name.startswith("worker"):
+                    self._exposed[process.name] = process.metrics()
+            except (OSError, http.client.HTTPException):
+                continue  # it has died, or stands still
+            self.peaks[name] = _most(self.peaks.get(name, held), held)
+            if name in self.plan.steady and name not in self.before and self._in_peace(name):
+                self.before[name] = Before(process.pid, held)
+
+    def _in_peace(self, name: str) -> bool:
+        return time.monotonic() >= self.peace_at and self.deployment.roles[name].ready()
+
+    def _now(self, name: str) -> Holding:
+        return holding_of(self.deployment.roles[name], self._sessions())
+
+    def _sessions(self) -> Mapping[int, int]:
+        return sessions_of(self.deployment, self.through)
+
+    def _grown(self) -> Sequence[str]:
+        said = []
+        for name, before in self.before.items():
+            pid = self.deployment.roles[name].pid
+            if pid != before.pid:
+                said.append(f"{name} was started again though nobody killed it")
+            else:
+                beyond = self._now(name).beyond(before.held, pool=self.plan.pool)
+                said += [f"{name} holds {what}" for what in beyond]
+        said += [
+            f"process {pid} holds {count} sessions and is none of the roles"
+            for pid, count in self._sessions().items()
+            if pid not in {process.pid for process in self.deployment.roles.values()}
+        ]
+        return said
+
+
+def _most(one: Holding, other: Holding) -> Holding:
+    return Holding(
+        files=max(one.files, other.files),
+        sockets=max(one.sockets, other.sockets),
+        sessions=max(one.sessions, other.sessions),
+        memory_mib=max(one.memory_mib, other.memory_mib),
+    )
