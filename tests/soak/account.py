@@ -1,6 +1,6 @@
 """What came of a storm, for who waited for it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -10,7 +10,7 @@ from tests.soak.watch import Lag
 
 @attrs.frozen(kw_only=True)
 class Account:
-    """What was done, how runs ended, and what roles held that were left in peace for most of it."""
+    """What was done, how runs ended, and what each role held before it and after it."""
 
     runs: int
     ends: Mapping[str, int]
@@ -34,6 +34,10 @@ class Account:
     pooled_transactions: int | None = None
     """`None` without a pooler."""
 
+    @property
+    def _held(self) -> Sequence[tuple[str, Mapping[str, Holding]]]:
+        return ("its start", self.before), ("most", self.peaks), ("its end", self.after)
+
     def __str__(self) -> str:
         """In lines."""
         times = (
@@ -53,9 +57,12 @@ class Account:
                 times,
                 pooler,
                 f"places: none used by nobody, and all {self.places} to be had again",
-                *(f"{name} at its start: {held}" for name, held in sorted(self.before.items())),
-                *(f"{name} at its end: {held}" for name, held in sorted(self.after.items())),
-                *(f"{name} at most: {held}" for name, held in sorted(self.peaks.items())),
+                *(
+                    f"{name} at {when}: {held[name]}"
+                    for name in sorted(self.before)
+                    for when, held in self._held
+                    if name in held
+                ),
                 *(
                     f"{name}: {lag.beats} heartbeats of a lease of {self.lease_s} s,"
                     f" 99 in 100 late by at most {lag.p99_s:g} s"

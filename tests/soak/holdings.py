@@ -12,8 +12,6 @@ from tests.soak.pooler import told
 from tests.support.light.deployment import Deployment
 from tests.support.role_process import RoleProcess
 
-FILES_MORE = 24
-"""Files that a process may hold at its end beyond its start: idle connections that wait for use."""
 MEMORY_MORE_MIB = 48.0
 """What caches, pools and a fragmented heap may take beyond the start."""
 LISTENING = 1
@@ -37,11 +35,11 @@ class Holding:
             f" {self.memory_mib:.0f} MiB"
         )
 
-    def beyond(self, start: "Holding", *, pool: int) -> Iterator[str]:
+    def beyond(self, start: "Holding", *, files_more: int, pool: int) -> Iterator[str]:
         """What is more than a process that began with `start` may hold after all it did."""
-        if self.files > start.files + FILES_MORE:
+        if self.files > start.files + files_more:
             yield f"{self.files} files after {start.files}"
-        if self.sockets > start.sockets + FILES_MORE:
+        if self.sockets > start.sockets + files_more:
             yield f"{self.sockets} sockets after {start.sockets}"
         if self.sessions > pool + LISTENING:
             yield f"{self.sessions} sessions of a pool of {pool}"
@@ -50,15 +48,18 @@ class Holding:
 
 
 def holding_of(process: RoleProcess, sessions: Mapping[int, int]) -> Holding:
-    """Look at a live process; raises `OSError` for one that has just ended."""
+    """Look at a live process; raises `ProcessLookupError` for one that has just ended."""
     at = Path("/proc") / str(process.pid)
     files = [_target(one) for one in (at / "fd").iterdir()]
     status = dict(line.split(":", 1) for line in (at / "status").read_text().splitlines())
+    resident = status.get("VmRSS")
+    if resident is None:
+        raise ProcessLookupError(process.pid)  # dead, and not yet buried
     return Holding(
         files=len(files),
         sockets=sum(one.startswith("socket:") for one in files),
         sessions=sessions.get(process.pid, 0),
-        memory_mib=int(status["VmRSS"].split()[0]) / 1024,
+        memory_mib=int(resident.split()[0]) / 1024,
     )
 
 

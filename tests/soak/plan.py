@@ -29,6 +29,10 @@ class Plan:
     """How many there may be at a time."""
     pool: int = 4
     """Connections of each role."""
+    files_more: int = 24
+    """Files that a role may hold at its end beyond its start: its pool, and a client's idle ones."""
+    settle_s: float = 120.0
+    """How long they may take to be so few; a gateway keeps an idle connection for 75 s."""
     pause_s: tuple[float, float] = (0.4, 2.0)
     patience_s: float = 240.0
     slots: int = 16
@@ -59,6 +63,8 @@ def short(seed: str) -> Plan:
         partitions=True,
         steady=("gateway-2", "worker-2"),
         sandboxes=60,
+        files_more=150,  # it does not wait for idle connections to end
+        settle_s=10.0,
         patience_s=90.0,
     )
 

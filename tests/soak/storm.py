@@ -142,7 +142,7 @@ def _gone_through(storm: Storm) -> Account:
         places=plan.sandboxes,
         lease_s=plan.lease_s,
         lag={name: watch.lag(name) for name in plan.names if name.startswith("worker")},
-        before={name: one.held for name, one in watch.before.items()},
+        before=watch.before,
         after=after,
         peaks=watch.peaks,
     )

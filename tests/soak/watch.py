@@ -1,7 +1,8 @@
 """Watches the roles of a storm from outside: what they hold, and how late their heartbeats are.
 
-Roles that are left in peace from some moment on are held to what they held then. Of all processes
-that ever lived the last thing is kept that they exposed.
+What a role holds at its end is compared with what it held at rest before the storm. Roles that are
+left in peace from some moment on have lived long by then. Of all processes that ever lived the last
+thing is kept that they exposed.
 """
 
 import http.client
@@ -17,7 +18,6 @@ from tests.support.light.deployment import Deployment
 from tests.support.scrapes import Scrape
 
 PERIOD_S = 2.0
-SETTLE_S = 30.0
 LAG = "deepline_heartbeat_lag_seconds_bucket"
 RUNNING = "deepline_absurd_runtime_running"
 
@@ -28,14 +28,6 @@ class Lag:
 
     beats: int
     p99_s: float
-
-
-@attrs.frozen
-class Before:
-    """A process left in peace, and what it held when that began."""
-
-    pid: int
-    held: Holding
 
 
 @attrs.define(eq=False)
@@ -50,30 +42,37 @@ class Watch:
     """Monotonic time from which the steady roles are left in peace."""
     peaks: dict[str, Holding] = attrs.field(init=False, factory=dict[str, Holding])
     """The most that a process of this name held, each kind for itself."""
-    before: dict[str, Before] = attrs.field(init=False, factory=dict[str, Before])
+    before: Mapping[str, Holding] = attrs.field(init=False, factory=dict[str, Holding])
+    """What each role held at rest, before the storm."""
+    _in_peace: dict[str, int] = attrs.field(init=False, factory=dict[str, int])
+    """The process of each steady role, from when nobody hurts it any more."""
+    _failure: Exception | None = attrs.field(init=False, default=None)
     _exposed: dict[str, str] = attrs.field(init=False, factory=dict[str, str])
     _over: threading.Event = attrs.field(init=False, factory=threading.Event)
     _thread: threading.Thread | None = attrs.field(init=False, default=None)
 
     def begin(self) -> None:
-        """Begin to look."""
+        """Look at everybody at rest, and then again and again."""
+        self.before = self._now()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def end(self) -> Mapping[str, Holding]:
-        """Look no more; answers what the steady roles hold now, once that is little enough.
+        """Look no more; answers what each role holds now, once that is little enough.
 
-        Raises `AssertionError` for what has grown and stays.
+        Raises `AssertionError` for what has grown and stays, and what went wrong here.
         """
         assert self._thread is not None
         self._over.set()
         self._thread.join()
-        deadline = time.monotonic() + SETTLE_S
+        if self._failure is not None:
+            raise self._failure
+        deadline = time.monotonic() + self.plan.settle_s
         while grown := self._grown():
             assert time.monotonic() < deadline, "\n".join(grown)
             time.sleep(0.5)
         self._look()
-        return {name: self._now(name) for name in self.before}
+        return self._now()
 
     def lag(self, name: str) -> Lag:
         """How late the heartbeats of all processes were that a name had; `p99_s` 0 for none."""
@@ -96,8 +95,11 @@ class Watch:
         )
 
     def _run(self) -> None:
-        while not self._over.wait(PERIOD_S):
-            self._look()
+        try:
+            while not self._over.wait(PERIOD_S):
+                self._look()
+        except Exception as error:  # noqa: BLE001 - raised again by who ends it
+            self._failure = error
 
     def _look(self) -> None:
         sessions = self._sessions()
@@ -109,31 +111,34 @@ class Watch:
             except (OSError, http.client.HTTPException):
                 continue  # it has died, or stands still
             self.peaks[name] = _most(self.peaks.get(name, held), held)
-            if name in self.plan.steady and name not in self.before and self._in_peace(name):
-                self.before[name] = Before(process.pid, held)
+            if name in self.plan.steady and time.monotonic() >= self.peace_at:
+                self._in_peace.setdefault(name, process.pid)
 
-    def _in_peace(self, name: str) -> bool:
-        return time.monotonic() >= self.peace_at and self.deployment.roles[name].ready()
-
-    def _now(self, name: str) -> Holding:
-        return holding_of(self.deployment.roles[name], self._sessions())
+    def _now(self) -> Mapping[str, Holding]:
+        sessions = self._sessions()
+        return {
+            name: holding_of(process, sessions) for name, process in self.deployment.roles.items()
+        }
 
     def _sessions(self) -> Mapping[int, int]:
         return sessions_of(self.deployment, self.through)
 
     def _grown(self) -> Sequence[str]:
-        said = []
-        for name, before in self.before.items():
-            pid = self.deployment.roles[name].pid
-            if pid != before.pid:
-                said.append(f"{name} was started again though nobody killed it")
-            else:
-                beyond = self._now(name).beyond(before.held, pool=self.plan.pool)
-                said += [f"{name} holds {what}" for what in beyond]
+        roles = self.deployment.roles
+        said = [
+            f"{name} was started again though nobody killed it"
+            for name, pid in self._in_peace.items()
+            if roles[name].pid != pid
+        ]
+        for name, now in self._now().items():
+            beyond = now.beyond(
+                self.before[name], files_more=self.plan.files_more, pool=self.plan.pool
+            )
+            said += [f"{name} holds {what}" for what in beyond]
         said += [
             f"process {pid} holds {count} sessions and is none of the roles"
             for pid, count in self._sessions().items()
-            if pid not in {process.pid for process in self.deployment.roles.values()}
+            if pid not in {process.pid for process in roles.values()}
         ]
         return said
 
