@@ -13,7 +13,7 @@ from tests.soak.partitions import Partitions
 from tests.soak.plan import Plan
 from tests.support.light.deployment import Deployment
 
-PARTED_S = (1.0, 8.0)
+PARTED_S = (4.0, 9.0)
 
 
 @attrs.define(eq=False)

@@ -30,7 +30,7 @@ class Plan:
     pool: int = 4
     """Connections of each role."""
     files_more: int = 24
-    """Files that a role may hold at its end beyond its start: its pool, and a client's idle ones."""
+    """Files that a role may hold at its end beyond its start: a pool, and a client's idle ones."""
     settle_s: float = 120.0
     """How long they may take to be so few; a gateway keeps an idle connection for 75 s."""
     pause_s: tuple[float, float] = (0.4, 2.0)
@@ -49,7 +49,7 @@ FLEET = (
     "worker-2",
     "worker-3",
 )
-BATCH = 50
+BATCH = 25
 
 
 def short(seed: str) -> Plan:

@@ -22,4 +22,5 @@ def test_a_storm_leaves_every_run_ended_once(request: pytest.FixtureRequest) -> 
 
     request.node.add_report_section("call", "account", str(account))
     assert account.runs == storm.runs
+    assert account.harm["worker parted from a gateway"] >= 1
     assert set(account.before) == set(account.after) == set(storm.names)
