@@ -29,7 +29,7 @@ def _known() -> dict[str, set[str]]:
     """Every series there is, with the labels it may have."""
     base = set(SchedulerLabels(schema="s").as_labels())
     known = {one.name: {*one.labels, *(base if one.scheduler else ())} for one in families.KNOWN}
-    known |= {name: {"provider", "duty"} for name in controller_series.NAMES}
+    known |= {name: {"provider", "duty", "release"} for name in controller_series.NAMES}
     known |= {name: {"service", "machine"} for name in PROCESS}
     known |= {one.name: set(one.labels) for one in census_series.SHOWN}
     known |= {census_series.COUNTED_AT: set(), loop_series.LOOP_AGE: {"loop"}}

@@ -296,13 +296,19 @@ async def test_waiting_for_connections_fires(autojump_clock: Clock) -> None:
     [
         ("StoreDoesNotAnswer", {"deepline_loop_age_seconds": 300.0}),
         ("DeadLetters", {"deepline_outbox_dead_letters": 1.0}),
+        ("DutyStuck", {"deepline_duty_stuck": 1.0}),
     ],
 )
 async def test_what_a_gauge_says_fires(
     autojump_clock: Clock, alert: str, changed: dict[str, float]
 ) -> None:
-    """The store does not answer a controller; a fact is dead."""
+    """The store does not answer a controller; a fact is dead; a duty gets no further."""
     world = ObservedWorld()
+    world.controller = lambda: ControllerSnapshot(
+        duties={"sweep": True, "census": True},
+        sweep_succeeded_at_s=world.clock.now().timestamp(),
+        stuck={"sweep": False},
+    )
     recording = await record(world, 10, worker=world.worker(InProcessBackend()))
 
     told = [_changed(scrape, changed) for scrape in recording.scrapes]

@@ -269,7 +269,7 @@ async def test_a_pass_counts_what_it_came_to(autojump_clock: trio.testing.MockCl
     object.__setattr__(world.ports.terminals, "commit", commit)
     seen: list[Counts] = []
     controllers = world.controllers(duties=OVERDUE)
-    seen.append(await controllers._overdue().run_pass())
+    seen.append(await controllers._overdue.run_pass())
 
     assert seen == [Counts(recovered=1, skipped=1)]
     assert (await world.run("r1")).status is RunStatus.CANCELLED

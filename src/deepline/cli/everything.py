@@ -14,14 +14,14 @@ import trio
 
 from deepline.adapters.http.limited_client import LimitedClient
 from deepline.cli.embedded import DSN_VARIABLE, Deployment, deployed, with_local_defaults
-from deepline.cli.health_endpoint import listening_on, serve_health
+from deepline.cli.health_endpoint import Health, listening_on, serve_health
 from deepline.cli.home import Home, replace
 from deepline.cli.instance_name import instance_name
 from deepline.cli.observability import observed_process
 from deepline.cli.opened_store import opened_store
 from deepline.cli.outside import Outside
 from deepline.cli.providers import check_providers, opened_providers
-from deepline.cli.roles.controller import make_controller
+from deepline.cli.roles.controller import Controller, make_controller
 from deepline.cli.roles.gateway import Gateway, gateway_secrets, read_keys
 from deepline.cli.roles.worker import make_worker, ready_lane, scheduler_labels, worker_health
 from deepline.cli.settings.controller import ControllerRole, read_controller
@@ -32,6 +32,7 @@ from deepline.cli.settings.worker import WorkerRole, read_worker
 from deepline.gateway.server import BoundListeners
 from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.runtime.stop import Stop
+from deepline.runtime.worker import Worker
 
 
 @attrs.frozen(kw_only=True)
@@ -155,11 +156,14 @@ class _Everything:
         controller = make_controller(self.roles.controller, name, outside, providers)
         gateway = self._gateway(name, outside, deleted_here)
         seen = outside.seen
-        seen.show_loops(lambda: {**worker_health(worker).ages_s, **controller.health().ages_s})
+        seen.show_loops(lambda: self._health(worker, controller).ages_s)
         gateway_stop, controller_stop = Stop(), Stop()
         async with trio.open_nursery() as endpoint:
             endpoint.start_soon(
-                serve_health, self.metrics, lambda: worker_health(worker), seen.metrics.render
+                serve_health,
+                self.metrics,
+                lambda: self._health(worker, controller),
+                seen.metrics.render,
             )
             async with trio.open_nursery() as around_gateway:
                 await around_gateway.start(gateway.serve, gateway_stop)
@@ -174,6 +178,11 @@ class _Everything:
                     controller_stop.request()
                 gateway_stop.request()
             endpoint.cancel_scope.cancel(reason="everything has stopped")
+
+    def _health(self, worker: Worker, controller: Controller) -> Health:
+        """Of all that this process is; without a worker its claim loop says nothing."""
+        judged = controller.health()
+        return judged.joined(worker_health(worker)) if self.up.worker else judged
 
     def _ready(self) -> Ready:
         url = self.bound.url

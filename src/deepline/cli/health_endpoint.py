@@ -2,10 +2,10 @@
 
 Alive means that the loop which finds work still turns, whatever it finds: an outage of the
 database must not make a platform restart every worker. Ready means that the store has answered
-it lately.
+it lately. Both answers name what is stuck, and what turns and gets nothing done.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import attrs
@@ -30,11 +30,26 @@ _LIMITS = ServerLimits(drain_s=1.0, stall_s=5.0, connections=64)
 
 @attrs.frozen(kw_only=True)
 class Health:
-    """A process's own judgement; `ages_s` says how long ago each loop gave a sign of life."""
+    """A process's own judgement; `ages_s` says how long ago each loop gave a sign of life.
+
+    `stuck` names the duties that make it not alive, `failing` those that make it not ready.
+    """
 
     alive: bool
     ready: bool
     ages_s: Mapping[str, float | None]
+    stuck: Sequence[str] = ()
+    failing: Sequence[str] = ()
+
+    def joined(self, other: "Health") -> "Health":
+        """Of one process that is both."""
+        return Health(
+            alive=self.alive and other.alive,
+            ready=self.ready and other.ready,
+            ages_s={**self.ages_s, **other.ages_s},
+            stuck=(*self.stuck, *other.stuck),
+            failing=(*self.failing, *other.failing),
+        )
 
 
 def health_app(health: Callable[[], Health], metrics: Callable[[], bytes]) -> Starlette:
@@ -89,4 +104,5 @@ async def serve_health(
 
 def _answer(status: str, now: Health, *, good: bool) -> Response:
     ages = {name: None if age is None else round(age, 3) for name, age in now.ages_s.items()}
-    return JSONResponse({"status": status, "agesS": ages}, 200 if good else 503)
+    named = {"stuck": list(now.stuck), "failing": list(now.failing)}
+    return JSONResponse({"status": status, **named, "agesS": ages}, 200 if good else 503)

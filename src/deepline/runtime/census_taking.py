@@ -15,6 +15,7 @@ from deepline.ports.census import Census, Figures
 from deepline.ports.clock import Clock
 from deepline.ports.errors import PortError
 from deepline.ports.telemetry import Telemetry
+from deepline.runtime.progress import Progress
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL, text_of
 
@@ -32,6 +33,7 @@ class CensusTaking:
     clock: Clock
     limits: Limits
     interval: timedelta = INTERVAL
+    progress: Progress = attrs.field(init=False, factory=Progress)
     figures: Figures | None = attrs.field(init=False, default=None)
     """The newest count, `None` while this process does not count or cannot."""
     counted_at: datetime | None = attrs.field(init=False, default=None)
@@ -41,6 +43,7 @@ class CensusTaking:
         """Count until `stop` is requested. Cancelled at any moment, it leaves no figures."""
         try:
             while not stop.requested:
+                self.progress.turned()
                 self.figures = await self._take()
                 with stop.interrupts():
                     await trio.sleep(self.interval.total_seconds())
@@ -58,6 +61,7 @@ class CensusTaking:
                 problem = text_of(error)
             else:
                 self.counted_at = self.clock.now()
+                self.progress.succeeded()
                 return figures
         self.telemetry.warn(CHANNEL, "census_failed", error=problem)
         return None

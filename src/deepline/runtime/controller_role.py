@@ -6,7 +6,7 @@ end is fenced, so whichever comes first does it and the others find it done (I01
 
 import enum
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -34,6 +34,7 @@ from deepline.runtime.cleanup_controller import CleanupController
 from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.outside_settlement import OutsideSettlement
 from deepline.runtime.overdue_controller import OverdueController
+from deepline.runtime.progress import Progress
 from deepline.runtime.recovery_controller import RecoveryController
 from deepline.runtime.stop import Stop
 from deepline.runtime.stranded_controller import StrandedController
@@ -109,6 +110,8 @@ class Controllers:
     _own_dispatcher: Dispatcher | None = attrs.field(init=False, default=None)
     _settlement: OutsideSettlement = attrs.field(init=False)
     _recovery: RecoveryController = attrs.field(init=False)
+    _overdue: OverdueController = attrs.field(init=False)
+    _stranded: StrandedController = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Wire the parts."""
@@ -132,6 +135,8 @@ class Controllers:
         )
         self._settlement = OutsideSettlement(context)
         self._recovery = self._recovery_of(settings.lane)
+        self._overdue = self._overdue_of()
+        self._stranded = self._stranded_of()
 
     async def serve(
         self, stop: Stop, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -167,10 +172,20 @@ class Controllers:
     def _duties(self) -> list[tuple[str, Callable[[Stop], Awaitable[None]]]]:
         runs = {
             Duty.RECOVERY: self._recovery.run,
-            Duty.OVERDUE: self._overdue().run,
-            Duty.STRANDED: self._stranded().run,
+            Duty.OVERDUE: self._overdue.run,
+            Duty.STRANDED: self._stranded.run,
         }
         return [(duty.value, runs[duty]) for duty in self.settings.duties]
+
+    def progress(self) -> Mapping[Duty, tuple[Progress, timedelta]]:
+        """How each duty that this process takes gets on, and the pause between its passes."""
+        limits = self.settings.limits
+        known = {
+            Duty.RECOVERY: (self._recovery.progress, limits.overdue_interval),
+            Duty.OVERDUE: (self._overdue.progress, limits.overdue_interval),
+            Duty.STRANDED: (self._stranded.progress, limits.stranded_interval),
+        }
+        return {duty: known[duty] for duty in self.settings.duties}
 
     def _recovery_of(self, lane: Lane | None) -> RecoveryController:
         return RecoveryController(
@@ -183,7 +198,7 @@ class Controllers:
             lane=lane,
         )
 
-    def _overdue(self) -> OverdueController:
+    def _overdue_of(self) -> OverdueController:
         return OverdueController(
             recovery=self.ports.recovery,
             attempts=self.ports.attempts,
@@ -195,7 +210,7 @@ class Controllers:
             owner=self.settings.name,
         )
 
-    def _stranded(self) -> StrandedController:
+    def _stranded_of(self) -> StrandedController:
         return StrandedController(
             recovery=self.ports.recovery,
             attempts=self.ports.attempts,

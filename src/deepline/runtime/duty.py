@@ -38,8 +38,13 @@ class DutyHolder:
     owner: str
     telemetry: Telemetry
     lease: timedelta = LEASE
-    is_held: bool = attrs.field(init=False, default=False)
-    """True while this process does the duty."""
+    held_since: float | None = attrs.field(init=False, default=None)
+    """Trio time since which this process does the duty; `None` while it does not."""
+
+    @property
+    def is_held(self) -> bool:
+        """True while this process does the duty."""
+        return self.held_since is not None
 
     @property
     def _held_s(self) -> float:
@@ -73,7 +78,7 @@ class DutyHolder:
     async def _do(self, until: float, work: Callable[[], Awaitable[None]]) -> bool:
         """Work while the lease lasts; True when the work is done, False when the lease is lost."""
         self._say("duty_taken")
-        self.is_held, done = True, False
+        self.held_since, done = trio.current_time(), False
         try:
             async with trio.open_nursery() as nursery:
                 nursery.cancel_scope.deadline = until
@@ -82,7 +87,7 @@ class DutyHolder:
                 done = True
                 nursery.cancel_scope.cancel(reason="the duty is done")
         finally:
-            self.is_held = False
+            self.held_since = None
             with trio.move_on_after(RELEASE_S, shield=True):
                 await self._release()
         if not done:

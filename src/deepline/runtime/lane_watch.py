@@ -12,6 +12,7 @@ from deepline.core.model.lane import LaneState
 from deepline.ports.errors import PortError
 from deepline.ports.lanes import Lanes
 from deepline.ports.telemetry import Telemetry
+from deepline.runtime.progress import Progress
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL, text_of
 
@@ -23,6 +24,7 @@ class LaneWatch:
     lanes: Lanes
     telemetry: Telemetry
     limits: Limits
+    progress: Progress = attrs.field(init=False, factory=Progress)
     stranded: Mapping[str, int] = attrs.field(init=False, factory=dict[str, int])
     """How many runs of which release nobody serves, as read last."""
     _known: frozenset[Lane] = attrs.field(init=False, default=frozenset())
@@ -30,8 +32,10 @@ class LaneWatch:
     async def run(self, stop: Stop) -> None:
         """Look until stopped. A store that is away is looked at again in time."""
         while not stop.requested:
+            self.progress.turned()
             try:
                 self._look(await self.lanes.all())
+                self.progress.succeeded()
             except PortError as error:
                 self.telemetry.warn(CHANNEL, "lane_watch_failed", error=text_of(error))
             with stop.interrupts():

@@ -28,6 +28,7 @@ from deepline.ports.sandbox_provider import OwnedPage, OwnedSandbox, SandboxProv
 from deepline.ports.sandboxes import Sandboxes, Standing
 from deepline.ports.telemetry import Telemetry
 from deepline.runtime.events import emit
+from deepline.runtime.progress import Progress
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import text_of
 
@@ -45,6 +46,7 @@ class OrphanSweep:
     telemetry: Telemetry
     clock: Clock
     settings: OrphanSettings
+    progress: Progress = attrs.field(init=False, factory=Progress)
     last_success_at: datetime | None = attrs.field(init=False, default=None)
     """When a pass last ended, by this process's clock."""
     _after: dict[str, str | None] = attrs.field(init=False, factory=dict[str, str | None])
@@ -62,11 +64,13 @@ class OrphanSweep:
 
     async def run_pass(self) -> OrphanOutcome:
         """Walk every provider's list once; what a provider fails to tell hides no other's."""
+        self.progress.turned()
         our_mark = await self.sandboxes.mark()
         outcome = OrphanOutcome()
         for name in sorted(self.providers):
             outcome = await self._walk(name, our_mark, outcome)
         self.last_success_at = self.clock.now()
+        self.progress.succeeded()
         emit(self.telemetry, pass_report(outcome, self.settings.mode))
         for tally in Tally:
             if amount := outcome.of(tally):
@@ -77,6 +81,7 @@ class OrphanSweep:
 
     async def _walk(self, name: str, our_mark: str, outcome: OrphanOutcome) -> OrphanOutcome:
         for _ in range(self.settings.pages):
+            self.progress.turned()
             page = await self._page(name)
             if page is None:
                 self._after.pop(name, None)
@@ -105,6 +110,7 @@ class OrphanSweep:
     ) -> OrphanOutcome:
         standings = await self.sandboxes.standing(found)
         for sandbox, standing in zip(found, standings, strict=True):
+            self.progress.turned()
             decision = judge(_facts(sandbox, standing, our_mark), self.settings.patience)
             outcome = outcome.plus(*judged(decision))
             if isinstance(decision, Orphan):

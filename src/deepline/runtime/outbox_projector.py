@@ -8,6 +8,7 @@ from deepline.ports.errors import PortError
 from deepline.ports.outbox import Outbox, OutboxLease
 from deepline.ports.telemetry import Telemetry
 from deepline.runtime.dispatcher import Dispatcher
+from deepline.runtime.progress import Progress
 from deepline.runtime.supervision import CHANNEL, text_of
 
 RUNS_PER_WAVE = 64
@@ -22,8 +23,8 @@ class OutboxProjector:
     dispatcher: Dispatcher
     telemetry: Telemetry
     limits: Limits
-    last_wave_at: float | None = attrs.field(init=False, default=None)
-    """Trio time of the last wave that the store answered."""
+    progress: Progress = attrs.field(init=False, factory=Progress)
+    """Of waves begun and facts tried; a wave that the store answered is a success."""
 
     async def run(self) -> None:
         """Project until cancelled; a full wave is followed by the next at once."""
@@ -33,17 +34,19 @@ class OutboxProjector:
 
     async def run_wave(self) -> int:
         """Lease and deliver one wave; returns how many runs it held."""
+        self.progress.turned()
         leases = await self.outbox.lease_due(
             self.dispatcher.owner,
             runs=RUNS_PER_WAVE,
             lease=self.limits.outbox_lease,
             facts_per_run=self.limits.outbox_batch,
         )
-        self.last_wave_at = trio.current_time()
+        self.progress.succeeded()
         limiter = trio.CapacityLimiter(CONCURRENT)
 
         async def one(lease: OutboxLease) -> None:
             async with limiter:
+                self.progress.turned()
                 try:
                     await self.dispatcher.deliver(lease)
                 except PortError as error:

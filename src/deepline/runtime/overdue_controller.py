@@ -16,6 +16,7 @@ from deepline.ports.telemetry import Telemetry
 from deepline.runtime.context import key_of
 from deepline.runtime.outside_settlement import OutsideSettlement
 from deepline.runtime.paced import QuietErrors, run_passes
+from deepline.runtime.progress import Progress
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL
 
@@ -42,6 +43,7 @@ class OverdueController:
     clock: Clock
     limits: Limits
     owner: str
+    progress: Progress = attrs.field(init=False, factory=Progress)
     _errors: QuietErrors = attrs.field(init=False)
     _reported: set[AttemptKey] = attrs.field(init=False, factory=set)
 
@@ -57,6 +59,7 @@ class OverdueController:
             interval=self.limits.overdue_interval,
             telemetry=self.telemetry,
             stop=stop,
+            progress=self.progress,
         )
 
     async def run_pass(self) -> Counts:
@@ -78,6 +81,7 @@ class OverdueController:
         )
 
     async def _end_logged(self, found: OverdueAttempt) -> Counts:
+        self.progress.turned()
         try:
             return await self._end(found)
         except Exception as error:  # noqa: BLE001 - one bad attempt never stops the others

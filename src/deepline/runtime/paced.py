@@ -9,6 +9,7 @@ import trio
 from deepline.core import overdue
 from deepline.core.recovery import Counts
 from deepline.ports.telemetry import Telemetry
+from deepline.runtime.progress import Progress
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL, text_of
 
@@ -45,6 +46,7 @@ async def run_passes(
     interval: timedelta,
     telemetry: Telemetry,
     stop: Stop,
+    progress: Progress,
 ) -> None:
     """Run passes until stopped; a stop ends the wait between two at once, and never a pass.
 
@@ -55,8 +57,10 @@ async def run_passes(
     barren = 0
     while not stop.requested:
         counts: Counts | None = None
+        progress.turned()
         try:
             counts = await run_pass()
+            progress.succeeded()
         except Exception as error:  # noqa: BLE001 - whatever it is, the loop lives on (C38.3)
             errors.log(error)
         if counts is not None and counts.settled > 0:

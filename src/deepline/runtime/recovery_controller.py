@@ -15,6 +15,7 @@ from deepline.ports.telemetry import Telemetry
 from deepline.runtime.context import key_of
 from deepline.runtime.outside_settlement import OutsideSettlement
 from deepline.runtime.paced import QuietErrors, run_passes
+from deepline.runtime.progress import Progress
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL
 
@@ -39,6 +40,7 @@ class RecoveryController:
     limits: Limits
     lane: Lane | None = None
     _after: Place | None = attrs.field(init=False, default=None)
+    progress: Progress = attrs.field(init=False, factory=Progress)
     _errors: QuietErrors = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -53,6 +55,7 @@ class RecoveryController:
             interval=self.limits.overdue_interval,
             telemetry=self.telemetry,
             stop=stop,
+            progress=self.progress,
         )
 
     async def run_pass(self, *, older_than: timedelta) -> Counts:
@@ -73,6 +76,7 @@ class RecoveryController:
         return counts
 
     async def _settle_logged(self, found: UnsettledTerminal) -> Counts:
+        self.progress.turned()
         try:
             return await self._settle(found)
         except Exception as error:  # noqa: BLE001 - one bad terminal never stops the others

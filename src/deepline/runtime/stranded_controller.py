@@ -24,6 +24,7 @@ from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.measures import tell_end
 from deepline.runtime.outside_settlement import OutsideSettlement
 from deepline.runtime.paced import QuietErrors, run_passes
+from deepline.runtime.progress import Progress
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL
 
@@ -49,6 +50,7 @@ class StrandedController:
     limits: Limits
     dispatcher: Dispatcher | None = None
     _after: RunId | None = attrs.field(init=False, default=None)
+    progress: Progress = attrs.field(init=False, factory=Progress)
     _errors: QuietErrors = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -63,6 +65,7 @@ class StrandedController:
             interval=self.limits.stranded_interval,
             telemetry=self.telemetry,
             stop=stop,
+            progress=self.progress,
         )
 
     async def run_pass(self) -> Counts:
@@ -80,6 +83,7 @@ class StrandedController:
         return counts
 
     async def _settle_logged(self, page: StrandedPage, found: StrandedRun) -> Counts:
+        self.progress.turned()
         try:
             return await self._settle(page, found)
         except Exception as error:  # noqa: BLE001 - one bad run never stops the others

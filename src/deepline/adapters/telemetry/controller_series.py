@@ -11,7 +11,8 @@ LAST_SUCCESS = "deepline_sweep_last_success_timestamp_seconds"
 BLIND = "deepline_sweep_blind_provider"
 HELD = "deepline_duty_held"
 STRANDED = "deepline_lane_stranded_runs"
-NAMES = (LAST_SUCCESS, BLIND, HELD, STRANDED)
+STUCK = "deepline_duty_stuck"
+NAMES = (LAST_SUCCESS, BLIND, HELD, STRANDED, STUCK)
 RELEASES_MAX = 50
 """Releases that have a series of their own; of more, those with the most stranded runs."""
 
@@ -22,12 +23,14 @@ class ControllerSnapshot:
 
     `sweep_succeeded_at_s` is Unix time, `None` before the first pass that ended by itself.
     `blind` says of each provider whether the last such pass got no answer from it. `stranded` says
-    of each release how many of its runs nobody serves.
+    of each release how many of its runs nobody serves, `stuck` of each duty whether it does not
+    turn any more.
     """
 
     duties: Mapping[str, bool]
     sweep_succeeded_at_s: float | None = None
     blind: Mapping[str, bool] = attrs.field(factory=dict[str, bool])
+    stuck: Mapping[str, bool] = attrs.field(factory=dict[str, bool])
     stranded: Mapping[str, int] = attrs.field(factory=dict[str, int])
 
 
@@ -49,6 +52,9 @@ class ControllerSeries(Collector):
             BLIND, "1 for a provider that answered nothing of the last pass.", "provider", now.blind
         )
         yield _flags(HELD, "1 for a duty that this process does.", "duty", now.duties)
+        yield _flags(
+            STUCK, "1 for a duty that this process holds and gets no further.", "duty", now.stuck
+        )
         yield _stranded(now.stranded)
 
 

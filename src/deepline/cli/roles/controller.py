@@ -26,6 +26,7 @@ from deepline.cli.outside import Outside
 from deepline.cli.providers import opened_providers
 from deepline.cli.roles.controller_duties import make_orphan_sweep, make_recovery, make_sweep
 from deepline.cli.settings.controller import ControllerRole
+from deepline.core.duty_health import DutyPace, failing, stuck
 from deepline.core.sweep import SweepMode
 from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.runtime.census_taking import CensusTaking
@@ -42,6 +43,8 @@ from deepline.runtime.sweep import LivenessSweep
 
 SWEEP_DUTY = "sweep"
 CENSUS_DUTY = "census"
+OUTBOX_DUTY = "outboxLoop"
+LANES_DUTY = "laneWatch"
 _WAVE_MARGIN_S = 60.0
 
 
@@ -66,14 +69,15 @@ class Controller:
     lane_watch: LaneWatch
     inspected: Sequence[str]
     """The providers whose sandboxes can be looked at from here."""
-    last_turn_at: float | None = None
-    """Trio time at which the projector last began a wave or failed to."""
+    serves_since: float | None = attrs.field(init=False, default=None)
+    """Trio time since which it serves."""
 
     async def serve(
         self, stop: Stop, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Serve until `stop` is requested; what is in hand ends within the drain limit."""
         telemetry = self.seen.telemetry
+        self.serves_since = trio.current_time()
         telemetry.info(
             CHANNEL,
             "controller_started",
@@ -100,7 +104,6 @@ class Controller:
     async def _project(self, stop: Stop) -> None:
         async def waves() -> None:
             while not stop.requested:
-                self.last_turn_at = trio.current_time()
                 if await self.projector.run_wave() < RUNS_PER_WAVE:
                     with stop.interrupts():
                         await trio.sleep(self.role.limits.outbox_wave.total_seconds())
@@ -149,27 +152,64 @@ class Controller:
             (self.orphan_duty, self.orphans),
         )
         duties = {duty.duty: duty.is_held for duty, sweep in held if sweep is not None}
+        stuck_now = stuck(self._paces())
+        stuck_duties = {one.name: one.name in stuck_now for one in self._paces()}
         if self.sweep is None:
-            return ControllerSnapshot(duties=duties, stranded=self.lane_watch.stranded)
+            return ControllerSnapshot(
+                duties=duties, stuck=stuck_duties, stranded=self.lane_watch.stranded
+            )
         succeeded = self.sweep.last_success_at
         return ControllerSnapshot(
             duties=duties,
+            stuck=stuck_duties,
             sweep_succeeded_at_s=None if succeeded is None else succeeded.timestamp(),
             blind={name: name in self.sweep.blind_providers for name in self.inspected},
             stranded=self.lane_watch.stranded,
         )
 
     def health(self) -> Health:
-        """Alive while waves are tried, ready while the store answers them."""
-        now = trio.current_time()
-        turned = None if self.last_turn_at is None else now - self.last_turn_at
-        waved = self.projector.last_wave_at
-        answered = None if waved is None else now - waved
-        alive = turned is not None and turned < _WAVE_MARGIN_S
-        ready = alive and answered is not None and answered < _WAVE_MARGIN_S
+        """Alive while every duty that it holds turns, ready while the store answers besides."""
+        paces = self._paces()
+        stuck_now, failing_now = stuck(paces), failing(paces)
+        waved_at = self.projector.progress.succeeded_at
+        answered = None if waved_at is None else trio.current_time() - waved_at
+        is_answered = answered is not None and answered < _WAVE_MARGIN_S
+        alive = not stuck_now
+        ages = {one.name: one.turned.total_seconds() if one.held else None for one in paces}
         return Health(
-            alive=alive, ready=ready, ages_s={"outboxLoop": turned, "outboxWave": answered}
+            alive=alive,
+            ready=alive and is_answered and not failing_now,
+            ages_s={**ages, "outboxWave": answered},
+            stuck=stuck_now,
+            failing=failing_now,
         )
+
+    def _paces(self) -> Sequence[DutyPace]:
+        """How every duty gets on that this process holds or waits for."""
+        limits = self.role.limits
+        mine = [
+            (self.projector.progress, OUTBOX_DUTY, limits.outbox_wave),
+            (self.lane_watch.progress, LANES_DUTY, limits.adoption_interval),
+            *(
+                (progress, duty.value, every)
+                for duty, (progress, every) in self.recovery.progress().items()
+            ),
+        ]
+        leased = [(self.census.progress, self.census_duty, self.census.interval)]
+        if self.sweep is not None:
+            leased.append((self.sweep.progress, self.duty, self.role.sweep.interval))
+        if self.orphans is not None:
+            leased.append((self.orphans.progress, self.orphan_duty, self.role.orphans.interval))
+        return [
+            *(
+                one.pace(name, held_since=self.serves_since, every=every)
+                for one, name, every in mine
+            ),
+            *(
+                one.pace(duty.duty, held_since=duty.held_since, every=every)
+                for one, duty, every in leased
+            ),
+        ]
 
 
 def make_controller(

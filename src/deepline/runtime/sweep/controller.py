@@ -10,6 +10,7 @@ from deepline.core.sweep import SweepMode
 from deepline.core.sweep_outcome import Counter, SweepOutcome, pass_report
 from deepline.ports.telemetry import Telemetry
 from deepline.runtime.events import emit
+from deepline.runtime.progress import Progress
 from deepline.runtime.stop import Stop
 from deepline.runtime.supervision import CHANNEL, text_of
 from deepline.runtime.sweep.passing import run_pass
@@ -23,6 +24,7 @@ class LivenessSweep:
     """Sweeps until stopped. `begin` makes a sweep over the nurseries of reads and of writes."""
 
     begin: Callable[[trio.Nursery, trio.Nursery], Sweeping]
+    progress: Progress = attrs.field(init=False, factory=Progress)
     last_success_at: datetime | None = attrs.field(init=False, default=None)
     """When a pass last ended by itself, by this process's clock."""
     blind_providers: Sequence[str] = attrs.field(init=False, default=())
@@ -38,6 +40,7 @@ class LivenessSweep:
             assert sweeping.mode is not SweepMode.OFF
             while not stop.requested:
                 began = trio.current_time()
+                self.progress.turned()
                 await self._tick(sweeping)
                 with stop.interrupts():
                     await trio.sleep_until(began + sweeping.settings.interval.total_seconds())
@@ -54,6 +57,7 @@ class LivenessSweep:
                 return
             telemetry.observe("sweep_pass_s", trio.current_time() - began)
             self.last_success_at = sweeping.ports.clock.now()
+            self.progress.succeeded()
             self.blind_providers = outcome.blind_providers
             emit(telemetry, pass_report(outcome, sweeping.mode))
             _count(telemetry, outcome)
