@@ -203,6 +203,7 @@ async def deployed(options: Options | None = None) -> AsyncIterator[Deployment]:
         liveness=store.liveness,
         run_events=store.run_events,
         runs=store.runs,
+        lanes=store.lanes,
         crash_diagnostics=store.crash_diagnostics,
         sheets=store.sheets,
         receipts=store.receipts,

@@ -24,6 +24,7 @@ from deepline.ports.cancelling import Cancelling
 from deepline.ports.clock import Clock
 from deepline.ports.crash_diagnostics import CrashDiagnostics
 from deepline.ports.errors import CapacityExceeded, OutcomeUnknown
+from deepline.ports.lanes import Lanes
 from deepline.ports.launches import Launches
 from deepline.ports.liveness import LivenessStore
 from deepline.ports.receipts import Receipts
@@ -61,6 +62,7 @@ class GatewayPorts:
     liveness: LivenessStore
     run_events: RunEvents
     runs: Runs
+    lanes: Lanes
     crash_diagnostics: CrashDiagnostics
     sheets: Sheets
     receipts: Receipts

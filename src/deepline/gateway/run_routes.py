@@ -22,6 +22,7 @@ from deepline.gateway.presence import while_present
 from deepline.gateway.problems import Problem, unknown_run
 from deepline.gateway.query import LATEST_MS, query_integer, query_text, seen_organisation
 from deepline.gateway.routes import json_response, route
+from deepline.gateway.stranded import StrandedLanes
 from deepline.gateway.views import crash_view, list_cursor, outcome_view, read_list_cursor, run_view
 from deepline.ports.runs import RunFilter, RunOutcome
 from deepline.ports.terminals import Cancelled
@@ -40,6 +41,11 @@ class RunRoutes:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._ports = gateway.ports
+        self._stranded = StrandedLanes(
+            lanes=gateway.ports.lanes,
+            clock=gateway.ports.clock,
+            lost_after=gateway.settings.limits.lane_worker_lost,
+        )
 
     def routes(self) -> list[Route]:
         """The routes."""
@@ -69,7 +75,9 @@ class RunRoutes:
             )
         )
         following = list_cursor(runs[-1]) if len(runs) == limit else None
-        return json_response({"runs": [run_view(run) for run in runs], "next": following})
+        stranded = await self._stranded.among(runs)
+        views = [run_view(run, stranded=run.run_id in stranded) for run in runs]
+        return json_response({"runs": views, "next": following})
 
     async def show(self, request: Request) -> Response:
         """One run with its result; with `waitMs`, as soon as it has ended or that time is over."""
@@ -86,7 +94,8 @@ class RunRoutes:
                 await while_present(request.receive, wait, draining=self._gateway.draining)
             outcome = await self._read(run_id, principal)
         left_behind = await self._crash_view(outcome.run)
-        return json_response({**outcome_view(outcome), **left_behind})
+        is_stranded = bool(await self._stranded.among([outcome.run]))
+        return json_response({**outcome_view(outcome, stranded=is_stranded), **left_behind})
 
     async def explain(self, request: Request) -> Response:
         """Why the run ended as it did, or why it is not moving."""

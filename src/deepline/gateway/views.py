@@ -17,8 +17,8 @@ from deepline.ports.wire import result_to_json, why_to_json
 _MICROSECOND = MILLISECOND / 1000
 
 
-def run_view(run: Run) -> dict[str, Json]:
-    """A run as listed."""
+def run_view(run: Run, *, stranded: bool) -> dict[str, Json]:
+    """A run as listed; `stranded` says that nobody serves its lane and it has not ended."""
     return {
         "runId": run.run_id,
         "orgId": run.org_id,
@@ -26,6 +26,7 @@ def run_view(run: Run) -> dict[str, Json]:
         "status": run.status.value,
         "queue": run.lane,
         "absurdReleaseId": run.release_id,
+        "stranded": stranded,
         "attempt": run.attempt,
         "retryOf": run.retry_of,
         "retriedAs": run.retried_as,
@@ -37,9 +38,9 @@ def run_view(run: Run) -> dict[str, Json]:
     }
 
 
-def outcome_view(outcome: RunOutcome) -> dict[str, Json]:
+def outcome_view(outcome: RunOutcome, *, stranded: bool) -> dict[str, Json]:
     """A run with its result and the end of its log (Q54)."""
-    view = run_view(outcome.run)
+    view = run_view(outcome.run, stranded=stranded)
     view["result"] = None if outcome.result is None else result_to_json(outcome.result)
     view["logTail"] = list(outcome.log_tail)
     return view

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepline.cli.people.run_lists import explanation_page, run_page
+from deepline.cli.people.run_lists import explanation_page, run_page, run_table
 from deepline.core.model.json_value import JsonObject
 
 LEFT_BEHIND: JsonObject = {
@@ -37,3 +37,23 @@ def test_a_run_without_one_shows_none() -> None:
         "status     completed",
         "attempt    None",
     ]
+
+
+def test_stranded_runs_are_marked_and_advised_about() -> None:
+    """Nobody has to look at lanes to learn that a run waits for a release that is gone (F53)."""
+    runs: list[JsonObject] = [
+        {"runId": "r1", "status": "waiting", "stranded": True},
+        {"runId": "r2", "status": "queued", "stranded": True},
+        {"runId": "r3", "status": "running", "stranded": False},
+    ]
+
+    lines = run_table(runs, now_ms=1)
+
+    assert [line.split()[1:3] for line in lines[1:4]] == [
+        ["waiting,", "stranded"],
+        ["queued,", "stranded"],
+        ["running"],
+    ]
+    assert lines[-1].startswith("2 runs are stranded: no worker serves the release.")
+    assert len(run_table(runs[2:], now_ms=1)) == 2
+    assert run_page(runs[0], [])[1] == "status     waiting, stranded"

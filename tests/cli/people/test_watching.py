@@ -224,7 +224,8 @@ async def test_looking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         again = await words.cancel(RUN, None)
         said = capsys.readouterr().out
 
-    assert [line.split()[0] for line in table] == ["RUN", "run_2", "run_1"]
+    assert [line.split()[0] for line in table[:3]] == ["RUN", "run_2", "run_1"]
+    assert [line.startswith("1 run is stranded") for line in table[3:]] == [False, True]
     assert 'result     {"n":1}' in page
     assert explained[1].startswith("next: ")
     assert len(explained) > 3

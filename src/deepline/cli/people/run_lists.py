@@ -19,7 +19,23 @@ def run_table(runs: Sequence[JsonObject], *, now_ms: int) -> list[str]:
         return ["no runs; `deepline run play.py --input rows.csv` makes one"]
     lines = [("RUN", "STATUS", "PLAY", "SUBMITTED", "TOOK")]
     lines += [_line(run, now_ms) for run in runs]
-    return columns(lines)
+    stranded = sum(is_stranded(run) for run in runs)
+    return [*columns(lines), *_stranded_advice(stranded)]
+
+
+def is_stranded(run: JsonObject) -> bool:
+    """Whether a run waits on a lane that nobody serves."""
+    return run.get("stranded") is True
+
+
+def _stranded_advice(count: int) -> list[str]:
+    if not count:
+        return []
+    who = "1 run is stranded" if count == 1 else f"{count} runs are stranded"
+    return [
+        "",
+        f"{who}: no worker serves the release. `deepline lanes list` says which, and what to do.",
+    ]
 
 
 def run_page(run: JsonObject, sheets: Sequence[JsonObject]) -> list[str]:
@@ -29,7 +45,7 @@ def run_page(run: JsonObject, sheets: Sequence[JsonObject]) -> list[str]:
     facts: list[tuple[str, str | None]] = [
         ("run", text_of(run, "runId")),
         ("play", text_of(run, "playName")),
-        ("status", status_of(run).value),
+        ("status", _status(run)),
         ("attempt", str(run.get("attempt"))),
         ("submitted", _instant(run.get("createdAtMs"))),
         ("by key", text_of(run, "submittedBy")),
@@ -116,11 +132,16 @@ def _line(run: JsonObject, now_ms: int) -> tuple[str, str, str, str, str]:
     play = printable(text_of(run, "playName") or "")
     return (
         text_of(run, "runId") or "",
-        status_of(run).value,
+        _status(run),
         play if len(play) <= PLAY_CHARS else f"{play[: PLAY_CHARS - 1]}…",
         _instant(began) or "",
         took,
     )
+
+
+def _status(run: JsonObject) -> str:
+    status = status_of(run).value
+    return f"{status}, stranded" if is_stranded(run) else status
 
 
 def _entry(entry: JsonObject) -> str:

@@ -136,6 +136,7 @@ class Gateway:
             liveness=ports.liveness,
             run_events=ports.run_events,
             runs=ports.runs,
+            lanes=ports.lanes,
             crash_diagnostics=ports.crash_diagnostics,
             sheets=ports.sheets,
             receipts=ports.receipts,
