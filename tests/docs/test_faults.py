@@ -8,14 +8,17 @@ FAULTS = ROOT / "docs" / "internals" / "faults.md"
 NUMBERS = (
     *(1, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13),
     *(14, 16, 18, 19, 20, 21, 24, 25, 26, 27),
+    *(29, 30, 31, 32, 33, 34, 35),
     *(36, 37, 40, 41, 42, 43),
     *(45, 47, 48),
     *(49, 50, 52),
     *(53, 54, 55, 56),
     *(59, 60),
     *(63, 64),
+    *(77, 78, 79),
 )
-"""Those of lost completion, stuck runs, leases, cancels, facts, releases, poison and databases."""
+"""Those of lost completion, stuck runs, live ones declared dead, leases, cancels, facts, releases,
+poison, databases and what can be seen."""
 WITHOUT = ("Does not apply:", "Not tested:")
 _FAULT = re.compile(r"F\d\d")
 

@@ -26,6 +26,26 @@ CLAIM = Claim(
 )
 
 
+class EverySecond:
+    """Loses every second extension on its way, and ends claims as the store would."""
+
+    def __init__(self) -> None:
+        self.beats = 0
+        self.until = trio.current_time() + LEASE.total_seconds()
+
+    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[Claim]:
+        """Extend each second time that is asked."""
+        await trio.lowlevel.checkpoint()
+        self.beats += 1
+        if self.beats % 2:
+            raise Unavailable("the request was lost")
+        now = trio.current_time()
+        if now > self.until:
+            return claims
+        self.until = now + lease.total_seconds()
+        return ()
+
+
 class SlowEngine:
     """Answers extensions late, or not at all for the first few."""
 
@@ -62,3 +82,17 @@ async def test_a_heartbeat_that_takes_effect_late_shows_by_how_much(
         await keeper.run()
 
     assert telemetry.observations["heartbeat_lag_s"][0] == pytest.approx(lag_s)
+
+
+async def test_fault_F33_every_second_beat_is_lost(autojump_clock: trio.testing.MockClock) -> None:
+    """There are three beats in a lease, so that one that is lost never looks like a death."""
+    telemetry = MemoryTelemetry()
+    engine = EverySecond()
+    keeper = LeaseKeeper(engine, LEASE, telemetry)  # type: ignore[arg-type]  # it extends, no more
+
+    with keeper.hold(CLAIM, trio.current_time()), trio.move_on_after(3_600) as hour:
+        await keeper.run()
+
+    assert hour.cancelled_caught
+    assert engine.beats > 100
+    assert "run_cut" not in [event.name for event in telemetry.events]
