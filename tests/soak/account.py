@@ -27,7 +27,7 @@ class Account:
     """Sandboxes that could be had at once after the storm: all that there may be."""
     lease_s: int
     lag: Mapping[str, Lag]
-    """Of workers by name; those of a steady one tell how late heartbeats are in peace."""
+    """Of workers by name; those of a steady one are those in peace."""
     before: Mapping[str, Holding]
     after: Mapping[str, Holding]
     peaks: Mapping[str, Holding]

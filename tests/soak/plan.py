@@ -24,6 +24,8 @@ class Plan:
     steady: Sequence[str] = ()
     pgbouncer: bool = False
     lease_s: int = 2
+    keeps_leases: bool = False
+    """Whether the lease is long enough for a worker in peace to keep it though databases crash."""
     stop_s: tuple[float, float] = (0.5, 5.0)
     sandboxes: int = 100
     """How many there may be at a time."""
@@ -89,5 +91,6 @@ def fleet(seed: str, *, runs: int, minutes: float, pgbouncer: bool) -> Plan:
         steady=("gateway-2", "controller-2", "worker-3"),
         pgbouncer=pgbouncer,
         lease_s=8,
+        keeps_leases=True,
         stop_s=(0.5, 12.0),
     )

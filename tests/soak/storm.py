@@ -29,7 +29,7 @@ from tests.soak.places import check_places
 from tests.soak.plan import BATCH, Plan
 from tests.soak.plays import Script, drawn
 from tests.soak.pooler import pooled, transactions
-from tests.soak.watch import Watch
+from tests.soak.watch import Lag, Watch
 from tests.support.fleet import PLAY, new_id
 from tests.support.light.deployment import Deployment, with_key
 from tests.support.light.world import LightWorld, light_world
@@ -128,6 +128,8 @@ def _gone_through(storm: Storm) -> Account:
     _check_starts(deployment, storm.world, scripts)
     check_places(plan, deployment, watch)
     after = watch.end()
+    lag = {name: watch.lag(name) for name in plan.names if name.startswith("worker")}
+    _check_leases(plan, watch, lag)
     assert not deployment.unexpected_ends(), deployment.unexpected_ends()
     return Account(
         runs=len(scripts),
@@ -141,7 +143,7 @@ def _gone_through(storm: Storm) -> Account:
         until_sound_s=sound - ended,
         places=plan.sandboxes,
         lease_s=plan.lease_s,
-        lag={name: watch.lag(name) for name in plan.names if name.startswith("worker")},
+        lag=lag,
         before=watch.before,
         after=after,
         peaks=watch.peaks,
@@ -202,6 +204,19 @@ def _check_starts(
         if starts.get(run_id, 0) > 1 + pauses.get(run_id, 0)
     }
     assert not again, f"plays that were started again: {again}"
+
+
+def _check_leases(plan: Plan, watch: Watch, lag: Mapping[str, Lag]) -> None:
+    """Workers left in peace keep their leases, with two thirds of each to spare."""
+    if not plan.keeps_leases:
+        return
+    assert not watch.leases_lost(), watch.leases_lost()
+    late = {
+        name: str(one)
+        for name, one in lag.items()
+        if name in plan.steady and one.p99_s > plan.lease_s / 3
+    }
+    assert not late, late
 
 
 def _spent(deployment: Deployment) -> Mapping[str, int]:

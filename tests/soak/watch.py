@@ -8,6 +8,7 @@ thing is kept that they exposed.
 import http.client
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import attrs
@@ -30,6 +31,15 @@ class Lag:
     p99_s: float
 
 
+@attrs.frozen(kw_only=True)
+class Peace:
+    """A process when it began to be left in peace: what it had exposed, how much it had said."""
+
+    pid: int
+    exposed: str
+    said: int
+
+
 @attrs.define(eq=False)
 class Watch:
     """One thread that looks every few seconds until it is over."""
@@ -44,8 +54,8 @@ class Watch:
     """The most that a process of this name held, each kind for itself."""
     before: Mapping[str, Holding] = attrs.field(init=False, factory=dict[str, Holding])
     """What each role held at rest, before the storm."""
-    _in_peace: dict[str, int] = attrs.field(init=False, factory=dict[str, int])
-    """The process of each steady role, from when nobody hurts it any more."""
+    _in_peace: dict[str, Peace] = attrs.field(init=False, factory=dict[str, Peace])
+    """Each steady role, from when nobody hurts it any more."""
     _failure: Exception | None = attrs.field(init=False, default=None)
     _exposed: dict[str, str] = attrs.field(init=False, factory=dict[str, str])
     _over: threading.Event = attrs.field(init=False, factory=threading.Event)
@@ -75,16 +85,22 @@ class Watch:
         return self._now()
 
     def lag(self, name: str) -> Lag:
-        """How late the heartbeats of all processes were that a name had; `p99_s` 0 for none."""
-        counts: dict[float, float] = {}
+        """How late heartbeats of a name were: of a steady one in peace, of another at any time.
+
+        `p99_s` is 0 for none.
+        """
+        counts: Counter[float] = Counter()
         for process, text in self._exposed.items():
-            if process.partition(".")[0] == name:
-                for sample in Scrape.of(text).by_name.get(LAG, ()):
-                    bound_s = float(sample.labels["le"])
-                    counts[bound_s] = counts.get(bound_s, 0.0) + sample.value
-        total = max(counts.values(), default=0.0)
+            if process.partition(".")[0] != name:
+                continue
+            if (peace := self._in_peace.get(name)) is None:
+                counts.update(_beats(text))
+            elif self.deployment.roles[name].name == process:
+                counts.update(_beats(text))
+                counts.subtract(_beats(peace.exposed))
+        total = max(counts.values(), default=0)
         bounds = [bound_s for bound_s, count in sorted(counts.items()) if count >= 0.99 * total]
-        return Lag(beats=int(total), p99_s=bounds[0] if total else 0.0)
+        return Lag(beats=total, p99_s=bounds[0] if total else 0.0)
 
     def working(self) -> float:
         """Runs in the hands of all workers, as they say now."""
@@ -93,6 +109,15 @@ class Watch:
             for name, process in self.deployment.roles.items()
             if name.startswith("worker")
         )
+
+    def leases_lost(self) -> Sequence[str]:
+        """What steady workers said of leases that they lost in peace."""
+        return [
+            line
+            for name, peace in self._in_peace.items()
+            for line in self.deployment.roles[name].said()[peace.said :].splitlines()
+            if "run_cut" in line and "lease lost" in line
+        ]
 
     def _run(self) -> None:
         try:
@@ -111,8 +136,13 @@ class Watch:
             except (OSError, http.client.HTTPException):
                 continue  # it has died, or stands still
             self.peaks[name] = _most(self.peaks.get(name, held), held)
-            if name in self.plan.steady and time.monotonic() >= self.peace_at:
-                self._in_peace.setdefault(name, process.pid)
+            is_left = name in self.plan.steady and time.monotonic() >= self.peace_at
+            if is_left and name not in self._in_peace:
+                self._in_peace[name] = Peace(
+                    pid=process.pid,
+                    exposed=self._exposed.get(process.name, ""),
+                    said=len(process.said()),
+                )
 
     def _now(self) -> Mapping[str, Holding]:
         sessions = self._sessions()
@@ -127,8 +157,8 @@ class Watch:
         roles = self.deployment.roles
         said = [
             f"{name} was started again though nobody killed it"
-            for name, pid in self._in_peace.items()
-            if roles[name].pid != pid
+            for name, peace in self._in_peace.items()
+            if roles[name].pid != peace.pid
         ]
         for name, now in self._now().items():
             beyond = now.beyond(
@@ -141,6 +171,14 @@ class Watch:
             if pid not in {process.pid for process in roles.values()}
         ]
         return said
+
+
+def _beats(text: str) -> Mapping[float, int]:
+    samples = Scrape.of(text).by_name.get(LAG, ())
+    counts: Counter[float] = Counter()
+    for sample in samples:
+        counts[float(sample.labels["le"])] += int(sample.value)
+    return counts
 
 
 def _most(one: Holding, other: Holding) -> Holding:
