@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import attrs
 import pytest
 import trio
 
@@ -159,3 +160,18 @@ async def test_a_store_that_is_away_leaves_the_worker_alive_and_not_ready(
 
     assert (during.alive, during.ready) == (True, False)
     assert (after.alive, after.ready) == (True, True)
+
+
+def test_a_process_that_is_two_roles_is_as_well_as_the_worse_of_them() -> None:
+    """`deepline up` answers for its worker and for its controller, and names what is wrong."""
+    well = Health(alive=True, ready=True, ages_s={"claimLoop": 1.0})
+    stuck = Health(
+        alive=False, ready=False, ages_s={"sweep": 300.0}, stuck=["sweep"], failing=["census"]
+    )
+
+    both = well.joined(stuck)
+
+    assert (both.alive, both.ready) == (False, False)
+    assert both.ages_s == {"claimLoop": 1.0, "sweep": 300.0}
+    assert (both.stuck, both.failing) == (("sweep",), ("census",))
+    assert well.joined(attrs.evolve(well, ready=False)).alive

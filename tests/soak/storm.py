@@ -3,7 +3,7 @@
 Each ends once and as it must, its play was started once for each stay in a sandbox, engine attempts
 were spent where the rules say so, and nothing is left: no sandbox, no duty, no place that nobody
 uses, no process. Roles that lived through most of it hold no more files, sockets, sessions and
-memory than they began with.
+memory than they began with, and whoever looks at a run is told the same everywhere.
 """
 
 import random
@@ -29,6 +29,7 @@ from tests.soak.places import check_places
 from tests.soak.plan import BATCH, Plan
 from tests.soak.plays import Script, drawn
 from tests.soak.pooler import pooled, transactions
+from tests.soak.views import check_views
 from tests.soak.watch import Lag, Watch
 from tests.support.fleet import PLAY, new_id
 from tests.support.light.deployment import Deployment, with_key
@@ -126,6 +127,11 @@ def _gone_through(storm: Storm) -> Account:
     statuses = deployment.truth.statuses(list(scripts))
     _check_ends(scripts, statuses)
     _check_starts(deployment, storm.world, scripts)
+    check_views(
+        deployment,
+        {run_id: statuses[run_id] for run_id in scripts},
+        random.Random(f"{plan.seed} views"),
+    )
     check_places(plan, deployment, watch)
     after = watch.end()
     lag = {name: watch.lag(name) for name in plan.names if name.startswith("worker")}
