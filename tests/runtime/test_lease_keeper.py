@@ -96,3 +96,41 @@ async def test_fault_F33_every_second_beat_is_lost(autojump_clock: trio.testing.
     assert hour.cancelled_caught
     assert engine.beats > 100
     assert "run_cut" not in [event.name for event in telemetry.events]
+
+
+class Over:
+    """Says of every claim that it is gone, as the store does once our own write has ended it."""
+
+    async def extend(self, claims: Sequence[Claim], lease: timedelta) -> Sequence[Claim]:
+        """Extend nothing."""
+        await trio.lowlevel.checkpoint()
+        return claims
+
+
+@pytest.mark.parametrize(
+    ("more_s", "is_cut"),
+    [
+        pytest.param(0.2, False, id="its-last-write-is-about-to-be-answered"),
+        pytest.param(600, True, id="somebody-else-has-it"),
+    ],
+)
+async def test_a_claim_that_is_gone_may_have_been_ended_by_its_own_work(
+    autojump_clock: trio.testing.MockClock, more_s: float, is_cut: bool
+) -> None:
+    """An extension that overtakes the last write's answer cuts nothing; a lost claim is cut."""
+    telemetry = MemoryTelemetry()
+    keeper = LeaseKeeper(Over(), LEASE, telemetry)  # type: ignore[arg-type]  # it extends, no more
+    went_on = False
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(keeper.run)
+        with keeper.hold(CLAIM, trio.current_time()):
+            await trio.sleep(LEASE.total_seconds() / 3 + more_s)
+            went_on = True
+        took_s = trio.current_time()
+        nursery.cancel_scope.cancel()
+
+    assert went_on is not is_cut
+    said = [event.fields["reason"] for event in telemetry.events if event.name == "run_cut"]
+    assert said == (["lease lost"] if is_cut else [])
+    assert took_s < LEASE.total_seconds() / 2

@@ -216,7 +216,8 @@ def _check_leases(plan: Plan, watch: Watch, lag: Mapping[str, Lag]) -> None:
     """Workers left in peace keep their leases, with two thirds of each to spare."""
     if not plan.keeps_leases:
         return
-    assert not watch.leases_lost(), watch.leases_lost()
+    lost = watch.leases_lost()
+    assert not lost, "\n".join(lost)
     late = {
         name: str(one)
         for name, one in lag.items()

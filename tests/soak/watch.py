@@ -6,6 +6,7 @@ thing is kept that they exposed.
 """
 
 import http.client
+import json
 import threading
 import time
 from collections import Counter
@@ -111,13 +112,20 @@ class Watch:
         )
 
     def leases_lost(self) -> Sequence[str]:
-        """What steady workers said of leases that they lost in peace."""
-        return [
-            line
+        """What steady workers said of leases that they lost in peace, and their stories."""
+        said = [
+            json.loads(line)
             for name, peace in self._in_peace.items()
             for line in self.deployment.roles[name].said()[peace.said :].splitlines()
             if "run_cut" in line and "lease lost" in line
         ]
+        return [f"{one['at']} {one['runId']}: {self._story(one['runId'])}" for one in said]
+
+    def _story(self, run_id: str) -> str:
+        rows = self.deployment.truth.rows(
+            "select at, attempt, rule from deepline.decisions where run_id = %s order by at", run_id
+        )
+        return "; ".join(f"{at:%H:%M:%S.%f} attempt {attempt} {rule}" for at, attempt, rule in rows)
 
     def _run(self) -> None:
         try:

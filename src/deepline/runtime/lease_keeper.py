@@ -4,6 +4,10 @@ A run's scope carries its lease as a deadline: every extension that succeeds mov
 from when the extension was sent, so a store that cannot be reached ends the work before another
 worker can have taken it over. The keeper outlives the runs: beats go on until the last one is
 settled (F11).
+
+A claim that the store no longer has may have been ended by the work's own last write, whose answer
+is still on its way. So such work has a moment to end by itself. Every write of it is fenced, and
+the moment costs nothing where the claim was truly lost.
 """
 
 from collections.abc import Iterator
@@ -23,6 +27,8 @@ from deepline.runtime.supervision import CHANNEL, text_of
 BEATS_PER_LEASE = 3
 MARGIN = 0.1
 """Share of the lease that is kept as a distance to its end."""
+ANSWER_S = 1.0
+"""How long the answer to a last write may be on its way when its claim is found gone."""
 
 
 @attrs.define(eq=False)
@@ -33,6 +39,8 @@ class Held:
     scope: trio.CancelScope
     since: float
     """Trio time of the claim."""
+    gone: bool = False
+    """True once the store did not have the claim any more."""
     cut: str | None = None
     """Why the work was cut, once it was: `lease lost`, `cancelled`, `stopping`."""
 
@@ -105,8 +113,9 @@ class LeaseKeeper:
         gone = {(claim.engine_run_id, claim.owner) for claim in lost}
         for one in held:
             if (one.claim.engine_run_id, one.claim.owner) in gone:
-                self._cut(one, "lease lost")
-            else:
+                one.scope.deadline = min(one.scope.deadline, trio.current_time() + ANSWER_S)
+                one.gone = True
+            elif not one.gone:
                 one.scope.deadline = max(one.scope.deadline, self._deadline(sent_at))
         now = trio.current_time()
         self.telemetry.observe("lease_extension_s", now - sent_at)
