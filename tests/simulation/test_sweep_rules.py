@@ -6,9 +6,10 @@ from deepline.core.limits import Limits
 from deepline.core.model.identity import RunId
 from deepline.core.sweep import SweepMode
 from deepline.simulation import INVARIANTS
+from deepline.simulation.bounds import sweep_settings
 from deepline.simulation.dice import Dice
 from deepline.simulation.history import Event
-from deepline.simulation.mixture import calm, sweep_settings
+from deepline.simulation.mixture import calm
 from deepline.simulation.rules import Scene
 from deepline.simulation.sandboxes import Site
 from deepline.simulation.simulate import WorldOptions, make_stage

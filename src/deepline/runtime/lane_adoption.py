@@ -52,6 +52,11 @@ class LaneAdoption:
         return tuple(self._attached)
 
     @property
+    def in_service(self) -> tuple[Lane, ...]:
+        """The lanes that are claimed from, and those of which runs are still in hand (I48)."""
+        return (*self._attached, *self._draining)
+
+    @property
     def in_hand(self) -> int:
         """How many runs of adopted lanes are in hand."""
         everybody = (*self._attached.values(), *self._draining.values())

@@ -177,6 +177,11 @@ class Worker:
         return self.own.in_hand + adopted
 
     @property
+    def adopted(self) -> tuple[Lane, ...]:
+        """The adopted lanes in service, with those that only drain (I48)."""
+        return () if self._lanes is None else self._lanes.adoption.in_service
+
+    @property
     def claims(self) -> ClaimLoop:
         """The claim loop of its own lane."""
         return self.own.claims

@@ -32,6 +32,7 @@ from deepline.simulation.stage import Stage
 SPECIAL = "special"
 """A placement policy that not every worker can run."""
 SECOND_RELEASE = "v2"
+ABSENT_RELEASE = "v3"
 
 
 class PlayKind(enum.StrEnum):
@@ -87,6 +88,7 @@ def draw_play(dice: Dice, number: int, mixture: Mixture, *, burst: bool, until_s
     signalled_s = submitted_s + dice.between(f"{run_id} signal", 0.0, 20.0)
     policy = dice.pick(f"{run_id} policy", (None,) * 7 + (SPECIAL,))
     rides_release = mixture.releases > 1 and policy is None and dice.share(f"{run_id} rides") < 0.5
+    releases = (SECOND_RELEASE, ABSENT_RELEASE) if mixture.absent_release else (SECOND_RELEASE,)
     return Play(
         run_id=run_id,
         org_id=dice.pick(f"{run_id} org", ("a", "a", "b")),
@@ -96,7 +98,7 @@ def draw_play(dice: Dice, number: int, mixture: Mixture, *, burst: bool, until_s
         signalled_s=None if dice.share(f"{run_id} unheard") < 0.3 else round(signalled_s, 3),
         ceiling_s=dice.pick(f"{run_id} ceiling", (15.0, 30.0, 60.0)),
         policy=policy,
-        release=SECOND_RELEASE if rides_release else None,
+        release=dice.pick(f"{run_id} release", releases) if rides_release else None,
     )
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 import trio
 
-from deepline.adapters.memory.rows import AttemptRow, RunRow
+from deepline.adapters.memory.rows import AttemptRow
+from deepline.core.lane_adoption import AdoptionPolicy
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.identity import RunId
 from deepline.core.model.run import RunStatus
@@ -19,8 +20,9 @@ from deepline.core.model.suspension import DetachedSuspension
 from deepline.core.silence import heartbeat_timeout
 from deepline.core.sweep import SweepMode
 from deepline.simulation.attached import Play
+from deepline.simulation.bounds import DUTY_LEASE, sweep_settings
+from deepline.simulation.left_lanes import LeftLanes
 from deepline.simulation.link import longest_wait_s
-from deepline.simulation.mixture import DUTY_LEASE, sweep_settings
 from deepline.simulation.observer import Observer
 from deepline.simulation.processes import Process
 from deepline.simulation.sandboxes import Site
@@ -41,6 +43,7 @@ class Healing:
     processes: Mapping[str, Process]
     plays: Sequence[Play]
     observer: Observer
+    left_lanes: LeftLanes
 
     async def heal_at(self, at_s: float) -> None:
         """Wait, heal, wait for everything to come true, and end the world."""
@@ -52,18 +55,40 @@ class Healing:
         for process in self.processes.values():
             process.heal()
         patience_s = self._patience_s()
+        if await self._comes_true(at_s + patience_s) and await self._comes_back():
+            stage.note("at rest", actor="trouble")
+            await self._stop_all()
+            stage.end()
+
+    async def _comes_true(self, by_s: float) -> bool:
+        """Wait for all that is owed; what is not there in time breaks its promise."""
+        stage = self.stage
         while any(self._owed()):
-            if stage.now_s > at_s + patience_s:
+            if stage.now_s > by_s:
                 number, what = next(iter(self._owed()))
-                stage.broken(number, f"{what}, {patience_s:.0f} s after the world was healed")
-                return
-            if (told := self._gone_too_long()) is not None:
+                seconds = by_s - (stage.healed_s or 0.0)
+                stage.broken(number, f"{what}, {seconds:.0f} s after the world was healed")
+            elif (told := self._gone_too_long()) is not None:
                 stage.broken("L04", told)
-                return
-            await stage.clock.nap(LOOK_EVERY_S)
-        stage.note("at rest", actor="trouble")
-        await self._stop_all()
-        stage.end()
+            elif (told := self.left_lanes.unattended()) is not None:
+                stage.broken("L11", told)
+            else:
+                await stage.clock.nap(LOOK_EVERY_S)
+                continue
+            return False
+        return True
+
+    async def _comes_back(self) -> bool:
+        """Where nobody adopts, the workers of left lanes come back, and all must come true."""
+        stage = self.stage
+        if stage.mixture.adoption is not AdoptionPolicy.OFF or not stage.retired:
+            return True
+        stage.retired.clear()
+        stage.winding_down.clear()
+        for process in self.processes.values():
+            process.call_back()
+        stage.note("everybody is back", actor="trouble")
+        return await self._comes_true(stage.now_s + self._patience_s())
 
     async def _stop_all(self) -> None:
         """Everybody stops in order, within the time of what is in hand (L10)."""
@@ -91,8 +116,8 @@ class Healing:
             run = world.runs.get(RunId(play.run_id))
             if run is None:
                 yield "L01", f"{play.run_id} was never submitted"
-            elif not run.ended and self._is_left_behind(run):
-                continue  # nobody serves its lane, and nothing about it can be decided from outside
+            elif not run.ended and self.left_lanes.keeps(run):
+                continue
             elif not run.ended:
                 yield self._unended(play.run_id, run.status, run.attempt)
             elif run.task_id is not None and world.queue.tasks[run.task_id].open:
@@ -145,19 +170,6 @@ class Healing:
         silent_at = heard_at + heartbeat_timeout(waits, limits)
         since_s = clock.seconds_of(max(silent_at, sandbox.started_at + runs_for))
         return since_s if since_s <= self.stage.now_s else None
-
-    def _is_left_behind(self, run: RunRow) -> bool:
-        """Is this run on a lane that nobody serves, with no end to be written from outside?
-
-        A stored terminal and a reached ceiling are ends, wherever the run is parked (L02, L03).
-        """
-        row = self.stage.world.newest_attempt(run)
-        if run.lane not in self.stage.retired:
-            return False
-        if row is None or not row.live:
-            return True
-        paused = row.pending is not None or not isinstance(row.suspension, DetachedSuspension)
-        return row.runner_terminal is None and paused
 
     def _unended(self, run_id: str, status: RunStatus, attempt: int) -> tuple[str, str]:
         run = self.stage.world.runs[RunId(run_id)]

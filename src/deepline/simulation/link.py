@@ -37,6 +37,8 @@ READS = frozenset(
         "attempts.recovery",
         "cleanup.acceptance",
         "engine.next_due",
+        "lanes.all",
+        "lanes.read",
         "launches.read",
         "liveness.now",
         "liveness.read",

@@ -5,12 +5,12 @@ So each kind of fault is off in many worlds, rare in some and frequent in a few,
 strike at a few named calls only.
 """
 
-from datetime import timedelta
+import enum
 
 import attrs
 
-from deepline.core.limits import Limits
-from deepline.core.sweep import SweepMode, SweepSettings
+from deepline.core.lane_adoption import AdoptionPolicy
+from deepline.core.sweep import SweepMode
 from deepline.simulation.dice import UNIT, Dice
 from deepline.simulation.scheduling import Strategy
 
@@ -58,13 +58,32 @@ SETTLED_BY = ("launches.read", COMMIT, RECORD)
 """Calls by which a sweep settles."""
 
 GENTLE_SHARE = 0.2
+ADOPTING_SHARE = 0.4
+"""The share of worlds with several releases in which calls about lanes are struck."""
+ADOPTED_BY = ("lanes.all", "lanes.beat", "lanes.left", "lanes.read", "attempts.claim")
+"""Calls by which lanes are adopted and left."""
+ADOPTIONS = (AdoptionPolicy.OFF, *(AdoptionPolicy.BEGUN,) * 2, *(AdoptionPolicy.ALL,) * 1)
 
 SWEEPS = (SweepMode.OFF, SweepMode.OBSERVE, *(SweepMode.ENFORCE,) * 4)
-DUTY_LEASE = timedelta(seconds=6)
 
 _RATES = (0.0, 0.0, 0.0, 0.003, 0.015, 0.06)
 _FOCUSES = (1.0, 1.0, 0.3, 0.1)
 _LATENCIES_S = (0.0, 0.0, 0.002, 0.03, 0.3)
+
+
+class Leaving(enum.StrEnum):
+    """How the last worker of a release leaves its lane."""
+
+    STOPS = "stops"
+    """It is asked to stop, and stops in order."""
+    DIES = "dies"
+    """It dies without a word."""
+    DRAINED = "drained"
+    """An operator drains the lane, and it leaves by itself."""
+    WINDS_DOWN = "winds down"
+    """It is started again as one that leaves once its lane holds nothing for it."""
+    HANDED_OVER = "handed over"
+    """It dies, and an operator gives its lane to others."""
 
 
 @attrs.frozen(kw_only=True)
@@ -107,8 +126,17 @@ class Mixture:
     cuts: int
     """How often what one process sends, or what it is answered, gets lost for a while."""
     retires_lane: bool
-    """Does one release leave its lane for good, whatever is parked on it?"""
+    """Does one release leave its lane, whatever is parked on it?"""
     releases: int
+    absent_release: bool
+    """Beside a second release, do plays ride a third whose workers are not there yet?"""
+    leaving: Leaving
+    """How the workers of a lane leave it."""
+    returns: float
+    """The share of absent workers that come in the course of a world."""
+    adoption: AdoptionPolicy
+    adopters_die: float
+    """The share of adoptions soon after which the adopter dies."""
     controllers: int
     sweep: SweepMode
     lost_lines: int
@@ -163,7 +191,12 @@ def draw(dice: Dice) -> Mixture:
         flapping_tokens=dice.pick("flapping", (0, 0, 0, 0, 1)),
         cuts=dice.pick("cuts", (0, 0, 0, 1, 2)),
         retires_lane=dice.pick("retires", (False, True)),
-        releases=dice.pick("releases", (1, 1, 1, 2)),
+        releases=dice.pick("releases", (1, 1, 1, 2, 1, 1, 2, 2)),
+        absent_release=dice.pick("absent release", (False, True)),
+        leaving=dice.pick("leaving", tuple(Leaving)),
+        returns=dice.pick("returns", (0.0, 0.0, 0.5)),
+        adoption=dice.pick("adoption", ADOPTIONS),
+        adopters_die=dice.pick("adopters die", (0.0, 0.0, 0.7)),
         controllers=dice.pick("controllers", (1, 1, 2)),
         sweep=dice.pick("sweep", SWEEPS),
         lost_lines=dice.pick("lines", (0, 0, 0, 1, 2)),
@@ -177,12 +210,24 @@ def draw(dice: Dice) -> Mixture:
         hung_looks=dice.pick("hung", (0.0, 0.0, 0.3, 0.8)),
         deaf_runners=dice.pick("deaf", (0.0, 0.0, 0.05, 0.4)),
     )
+    if drawn.releases > 1 and dice.share("adopting") < ADOPTING_SHARE:
+        drawn = _adopting(dice, drawn)
     theme = dice.share("theme")
     if theme < GENTLE_SHARE:
         return _without_broken_calls(drawn)
     if theme > 1 - JUDGING_SHARE:
         return _judging(dice, drawn)
     return _sweeping(dice, drawn) if theme > 1 - JUDGING_SHARE - SWEEPING_SHARE else drawn
+
+
+def _adopting(dice: Dice, mixture: Mixture) -> Mixture:
+    """A world in which what workers say and read of lanes is struck again and again."""
+    return attrs.evolve(
+        mixture,
+        hot_call=dice.pick("adopted by", ADOPTED_BY),
+        hot_kind=dice.pick("adopted how", HOT_KINDS),
+        retires_lane=True,
+    )
 
 
 def _sweeping(dice: Dice, mixture: Mixture) -> Mixture:
@@ -234,6 +279,7 @@ def _without_broken_calls(mixture: Mixture) -> Mixture:
         hot_call="",
         hot_kind="",
         crashes=0,
+        adopters_die=0.0,
         pauses=0,
         stops=0,
         cuts=0,
@@ -270,6 +316,11 @@ def calm() -> Mixture:
         cuts=0,
         retires_lane=False,
         releases=1,
+        absent_release=False,
+        leaving=Leaving.STOPS,
+        returns=0.0,
+        adoption=AdoptionPolicy.BEGUN,
+        adopters_die=0.0,
         controllers=1,
         sweep=SweepMode.OBSERVE,
         lost_lines=0,
@@ -282,59 +333,6 @@ def calm() -> Mixture:
         ghosts=0.0,
         hung_looks=0.0,
         deaf_runners=0.0,
-    )
-
-
-def sweep_settings() -> SweepSettings:
-    """Bounds of the sweep that a world crosses, small enough that pages and slots run out."""
-    return SweepSettings(
-        interval=timedelta(seconds=4),
-        pass_budget=timedelta(seconds=2),
-        hard_stop=timedelta(seconds=3),
-        reads_per_provider=1,
-        read_deadline=timedelta(seconds=6),
-        abandoned_max=2,
-        page=1,
-        recheck=timedelta(seconds=10),
-    )
-
-
-def draw_limits(dice: Dice) -> Limits:
-    """Short bounds, so that a world crosses each of them within minutes of virtual time."""
-    lease_s = dice.pick("lease", (4, 6, 10))
-    return Limits(
-        claim_lease=timedelta(seconds=lease_s),
-        max_engine_attempts=3,
-        finaliser_attempts=2,
-        retry_base=timedelta(seconds=1),
-        retry_max=timedelta(seconds=8),
-        token_request=timedelta(seconds=5),
-        token_outage_max=timedelta(seconds=14),
-        placement_delay=timedelta(seconds=10),
-        preparation_delay=timedelta(seconds=8),
-        created_projection_delay=timedelta(seconds=3),
-        settled_counts_read=timedelta(seconds=2),
-        inspection=timedelta(seconds=5),
-        provisioning=timedelta(seconds=15),
-        sandbox_delete=timedelta(seconds=5),
-        last_write=timedelta(seconds=2),
-        safety_poll=timedelta(seconds=12),
-        event_recheck=timedelta(seconds=60),
-        outbox_lease=timedelta(seconds=8),
-        outbox_wave=timedelta(seconds=9),
-        outbox_backoff_max=timedelta(seconds=8),
-        overdue_interval=timedelta(seconds=12),
-        recovery_grace=timedelta(seconds=4),
-        outside_settlement=timedelta(seconds=8),
-        stranded_interval=timedelta(seconds=15),
-        stranded_grace=timedelta(seconds=5),
-        cleanup_lease=timedelta(seconds=12),
-        cleanup_poll=timedelta(seconds=12),
-        cleanup_backoff=timedelta(seconds=2),
-        cleanup_backoff_max=timedelta(seconds=15),
-        create_may_land=timedelta(seconds=35),
-        drain=timedelta(seconds=6),
-        detached_ceiling=timedelta(seconds=80),
     )
 
 

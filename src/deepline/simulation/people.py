@@ -20,7 +20,7 @@ from deepline.core.model.why import Why
 from deepline.core.placement import placement_key
 from deepline.core.queues import lane_of_launch
 from deepline.ports.admission import Submission
-from deepline.ports.errors import NotFound, PortError, Refused
+from deepline.ports.errors import NotFound, PortError, Refused, Unavailable
 from deepline.simulation.attached import Play, PlayKind
 from deepline.simulation.life import Life
 from deepline.simulation.runner import EVENT, Voice
@@ -51,7 +51,10 @@ class Person:
         launch = launch_of(self.play)
         choice = lane_of_launch(launch)
         await admission.ensure_lane(choice.lane, choice.release_id)
-        (receipt,) = await admission.submit([submission_of(launch, stage)])
+        try:
+            (receipt,) = await admission.submit([submission_of(launch, stage)])
+        except NotFound as error:
+            raise Unavailable("the lane was removed meanwhile") from error
         stage.note("acknowledged", receipt.task_id or "no task", run=launch.run_id)
 
     async def _cancel(self) -> None:

@@ -29,18 +29,27 @@ class Process:
     life: Life | None = None
     leaves: bool = False
     """True once it is not to come back."""
+    is_absent: bool = False
+    """True while it is not to come back before it is called."""
     left: trio.Event = attrs.field(factory=trio.Event)
     _stop: Stop | None = None
     _down_s: float = SETTLING_S
     _rise: trio.Event = attrs.field(factory=trio.Event)
+    _called: trio.Event = attrs.field(factory=trio.Event)
 
     async def run(self) -> None:
         """Live, and come back after each death until it leaves."""
+        await self._be_absent()
         while not self._has_left():
             await self._live_once()
             with trio.move_on_after(self._down_s):
                 await self._rise.wait()
             self._down_s = SETTLING_S
+            await self._be_absent()
+
+    async def _be_absent(self) -> None:
+        while self.is_absent and not self.leaves:
+            await self._called.wait()
 
     def _has_left(self) -> bool:
         if self.leaves:
@@ -95,6 +104,8 @@ class Process:
         """Kill it now; it comes back after `down_s`."""
         self._down_s = SETTLING_S + down_s
         if self.life is not None:
+            if self.stage.adopted_by(self.life.name):
+                self.stage.history.reached.add("an adopter crashed")
             self.life.crash()
 
     def pause(self, for_s: float) -> None:
@@ -108,9 +119,20 @@ class Process:
         if self._stop is not None:
             self._stop.request()
 
+    def be_absent(self) -> None:
+        """From its next end on it does not come back before it is called."""
+        if not self.is_absent:
+            self.is_absent, self._called = True, trio.Event()
+
+    def call_back(self) -> None:
+        """Have it come back."""
+        self.is_absent = False
+        self._called.set()
+
     def leave(self) -> None:
         """Ask it to stop, and not to come back."""
         self.leaves = True
+        self._called.set()
         self.stop(0.0)
         self._rise.set()
 

@@ -37,7 +37,12 @@ from deepline.simulation.stage import Stage
 from deepline.simulation.starting import Starting
 from deepline.simulation.sweeps import SweepSeat, sweep_silent
 from deepline.simulation.told import ToldTelemetry
-from deepline.simulation.witness import WitnessedReceipts, WitnessedTerminals, WitnessedTokens
+from deepline.simulation.witness import (
+    WitnessedLanes,
+    WitnessedReceipts,
+    WitnessedTerminals,
+    WitnessedTokens,
+)
 
 SLOTS = 3
 ORG_LIMIT = 3
@@ -67,7 +72,9 @@ class Roles:
         release_id: ReleaseId | None,
     ) -> None:
         """Serve the lane of a release as a worker that can run these policies."""
-        await self._worker(life, policies, release_id).serve(stop)
+        worker = self._worker(life, policies, release_id)
+        self.stage.serving[life.name] = lambda: worker.adopted
+        await worker.serve(stop)
 
     def _worker(
         self, life: Life, policies: Sequence[PlacementPolicy], release_id: ReleaseId | None
@@ -99,6 +106,8 @@ class Roles:
                 slots=SLOTS,
                 org_limit=ORG_LIMIT,
                 limits=stage.limits,
+                adoption=stage.mixture.adoption,
+                drain_exit=lane_of_release(release_id) in stage.winding_down,
             ),
             chance=life.chance,
         )
@@ -129,8 +138,15 @@ class Roles:
             recovery=ports.recovery,
             launches=ports.launches,
             admission=ports.admission,
+            lanes=self._lanes(life, link),
             providers={PROVIDER: provider},
         )
+
+    def _lanes(self, life: Life, link: Link) -> WitnessedLanes | None:
+        """Workers of the one release there is need no registry, which makes worlds cheaper."""
+        if self.stage.mixture.releases == 1:
+            return None
+        return WitnessedLanes(self.stage.world, link, stage=self.stage, life=life)
 
     def _provider(self, life: Life, link: Link) -> WatchedProvider:
         return WatchedProvider(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 import attrs
 
 from deepline.adapters.memory import World
-from deepline.core.model.identity import AttemptKey, RunId
+from deepline.core.model.identity import AttemptKey, Lane, RunId
 from deepline.simulation.history import Event
 from deepline.simulation.sandboxes import Site
 from deepline.simulation.snapshot import Snapshot
@@ -40,12 +40,14 @@ class Moment(enum.Enum):
 class Scene:
     """What rules may look at; `memory` is theirs, keyed as they like.
 
-    `placement` holds the placement keys that each process can run, by name.
+    `placement` holds the placement keys that each process can run, `lanes` the lane of each
+    worker's own, both by name.
     """
 
     stage: Stage
     site: Site
     placement: dict[str, frozenset[str]] = attrs.field(factory=dict[str, frozenset[str]])
+    lanes: dict[str, Lane] = attrs.field(factory=dict[str, Lane])
     sandbox_limit: int | None = None
     memory: dict[Hashable, object] = attrs.field(factory=dict[Hashable, object])
 

@@ -5,6 +5,7 @@ them, and people who submit plays. For a while everything that the seed's mixtur
 wrong; then the world is healed, and everything that was promised must come true in bounded time.
 """
 
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import attrs
@@ -16,13 +17,16 @@ from deepline.core.limits import Limits
 from deepline.core.model.identity import Lane, ReleaseId
 from deepline.core.queues import lane_of_release
 from deepline.simulation import mixture as mixtures
-from deepline.simulation.attached import SECOND_RELEASE, Play, draw_play
+from deepline.simulation.attached import ABSENT_RELEASE, SECOND_RELEASE, Play, draw_play
+from deepline.simulation.bounds import draw_limits
 from deepline.simulation.clock import ProcessClock, VirtualClock
 from deepline.simulation.dice import Dice
 from deepline.simulation.healing import Healing
 from deepline.simulation.history import History
 from deepline.simulation.invariants import INVARIANTS
 from deepline.simulation.isolation import sealed, shut_off
+from deepline.simulation.lanes import Operator
+from deepline.simulation.left_lanes import LeftLanes
 from deepline.simulation.life import Life
 from deepline.simulation.mixture import Mixture
 from deepline.simulation.observer import Observer
@@ -34,7 +38,11 @@ from deepline.simulation.sandboxes import PROVIDER, ProviderFactory, Site, memor
 from deepline.simulation.scheduling import Strategy, make_schedule, scheduled
 from deepline.simulation.stage import Stage
 from deepline.simulation.starting import Starting
-from deepline.simulation.trouble import Trouble, plan, retirement
+from deepline.simulation.trouble import ABSENCE, Trouble, absence, plan, retirement
+
+SECOND_WORKER = "w2"
+ABSENT_WORKER = "late"
+"""The workers of releases that have lanes of their own."""
 
 
 @attrs.frozen(kw_only=True)
@@ -74,7 +82,7 @@ def simulate(options: WorldOptions, seed: int) -> History:
 def make_stage(options: WorldOptions, dice: Dice) -> Stage:
     """Set the stage of one world, with nobody on it yet."""
     mixture = options.mixture or mixtures.draw(dice)
-    limits = options.limits or mixtures.draw_limits(dice)
+    limits = options.limits or draw_limits(dice)
     clock = VirtualClock()
     return Stage(
         dice=dice,
@@ -103,6 +111,7 @@ async def _live_through(options: WorldOptions, stage: Stage) -> None:
         stage=stage,
         site=site,
         placement=placement_of(options),
+        lanes=own_lanes(options, stage.mixture),
         sandbox_limit=sandbox_limit_of(stage.dice, stage.mixture),
     )
     observer = Observer(scene, options.invariants)
@@ -134,21 +143,57 @@ def inhabit(
     for process in processes.values():
         nursery.start_soon(process.run)
     for play in plays:
-        life = Life(
-            name=f"owner {play.run_id}",
-            clock=stage.store_clock,
-            chance=stage.dice.chance(play.run_id),
-            mortal=False,
-        )
+        life = person_named(f"owner {play.run_id}", stage)
         nursery.start_soon(Person(stage=stage, play=play, life=life).submit)
-    troubles = plan(stage.dice, stage.mixture, stage.limits, list(processes), until_s)
-    if stage.mixture.retires_lane and stage.mixture.releases > 1 and "w2" in processes:
-        lane = lane_of_release(ReleaseId(SECOND_RELEASE))
-        troubles.append(retirement(stage.dice, lane, "w2", until_s))
+    operator = Operator(
+        stage=stage,
+        life=person_named("operator", stage),
+        processes=processes,
+        nursery=nursery,
+    )
+    if stage.mixture.releases > 1:
+        stage.listeners.append(operator.hear)
+        nursery.start_soon(operator.look_after)
+    troubles = plan(stage.dice, stage.mixture, stage.limits, struck_ones(processes), until_s)
+    troubles += [one for one in lane_troubles(stage, until_s) if one.outside in processes]
     for trouble in troubles:
-        nursery.start_soon(befall, stage, processes, trouble)
-    healing = Healing(stage=stage, site=site, processes=processes, plays=plays, observer=observer)
+        nursery.start_soon(befall, stage, processes, operator, trouble)
+    healing = Healing(
+        stage=stage,
+        site=site,
+        processes=processes,
+        plays=plays,
+        observer=observer,
+        left_lanes=LeftLanes(stage=stage),
+    )
     nursery.start_soon(healing.heal_at, until_s)
+
+
+def person_named(name: str, stage: Stage) -> Life:
+    """The life of one who is not a process: nothing kills it."""
+    chance = stage.dice.chance(name.removeprefix("owner "))
+    return Life(name=name, clock=stage.store_clock, chance=chance, mortal=False)
+
+
+def struck_ones(processes: Mapping[str, Process]) -> list[str]:
+    """The processes that crash, pause and stop, those that are absent from the beginning aside."""
+    return [name for name in processes if name != ABSENT_WORKER]
+
+
+def lane_troubles(stage: Stage, until_s: float) -> Iterator[Trouble]:
+    """Who leaves its lane, and who is not there yet, in a world of several releases."""
+    dice, mixture = stage.dice, stage.mixture
+    if mixture.releases > 1 and mixture.retires_lane:
+        second = lane_of_release(ReleaseId(SECOND_RELEASE))
+        yield retirement(dice, mixture, second, SECOND_WORKER, until_s)
+    if has_absent_release(mixture):
+        absent = lane_of_release(ReleaseId(ABSENT_RELEASE))
+        yield absence(dice, mixture, absent, ABSENT_WORKER)
+
+
+def has_absent_release(mixture: Mixture) -> bool:
+    """Do plays ride a release whose workers are not there from the beginning?"""
+    return mixture.releases > 1 and mixture.absent_release
 
 
 def make_processes(options: WorldOptions, stage: Stage, roles: Roles) -> dict[str, Process]:
@@ -161,9 +206,18 @@ def make_processes(options: WorldOptions, stage: Stage, roles: Roles) -> dict[st
         )
         for number in range(1, options.workers + 1)
     }
+    if has_absent_release(stage.mixture):
+        programs[ABSENT_WORKER] = partial(
+            roles.worker, policies=placement.POLICIES, release_id=ReleaseId(ABSENT_RELEASE)
+        )
     controllers = options.controllers or stage.mixture.controllers
     programs |= {f"c{number}": roles.controller for number in range(1, controllers + 1)}
-    return {name: Process(stage=stage, name=name, role=role) for name, role in programs.items()}
+    processes = {
+        name: Process(stage=stage, name=name, role=role) for name, role in programs.items()
+    }
+    if has_absent_release(stage.mixture) and (stage.only is None or ABSENCE in stage.only):
+        processes[ABSENT_WORKER].be_absent()
+    return processes
 
 
 def release_of(number: int, mixture: Mixture) -> ReleaseId | None:
@@ -186,12 +240,22 @@ def sandbox_limit_of(dice: Dice, mixture: Mixture) -> int | None:
 
 def placement_of(options: WorldOptions) -> dict[str, frozenset[str]]:
     """What each worker can run."""
-    return {
-        f"w{number}": frozenset(
-            placement.runnable_keys(PROVIDER, SPECIALIST if number == 1 else placement.POLICIES)
-        )
+    anything = frozenset(placement.runnable_keys(PROVIDER, placement.POLICIES))
+    special = frozenset(placement.runnable_keys(PROVIDER, SPECIALIST))
+    workers = {
+        f"w{number}": special if number == 1 else anything
         for number in range(1, options.workers + 1)
     }
+    return workers | {ABSENT_WORKER: anything}
+
+
+def own_lanes(options: WorldOptions, mixture: Mixture) -> dict[str, Lane]:
+    """The lane of each worker's own."""
+    releases = {
+        f"w{number}": release_of(number, mixture) for number in range(1, options.workers + 1)
+    }
+    releases[ABSENT_WORKER] = ReleaseId(ABSENT_RELEASE)
+    return {name: lane_of_release(release) for name, release in releases.items()}
 
 
 def draw_plays(options: WorldOptions, stage: Stage, until_s: float) -> list[Play]:
@@ -204,7 +268,9 @@ def draw_plays(options: WorldOptions, stage: Stage, until_s: float) -> list[Play
     return [play for play in plays if play.run_id not in options.left_out]
 
 
-async def befall(stage: Stage, processes: dict[str, Process], trouble: Trouble) -> None:
+async def befall(
+    stage: Stage, processes: dict[str, Process], operator: Operator, trouble: Trouble
+) -> None:
     """Let one piece of trouble come at its time."""
     await stage.clock.nap_until(trouble.at_s)
     if not stage.strikes(trouble.name):
@@ -225,9 +291,8 @@ async def befall(stage: Stage, processes: dict[str, Process], trouble: Trouble) 
             await stage.clock.nap(trouble.lasts_s)
             stage.cut.pop((trouble.target, trouble.outside), None)
             stage.note("trouble over", trouble.name, actor="trouble")
-        case "retire lane":
-            stage.retired.add(Lane(trouble.target))
-            processes[trouble.outside].leave()
+        case "retire lane" | "absent release":
+            await operator.befall(trouble)
         case "token flapping":
             over_s = stage.now_s + trouble.lasts_s
             while stage.now_s < over_s:

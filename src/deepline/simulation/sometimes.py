@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from deepline.simulation.history import Event, History
 
 _TROUBLE = frozenset({"trouble", "trouble over"})
-_LAST_WORD = frozenset({"inspected", "delete answered"})
+_LAST_WORD = frozenset(
+    {"adopted", "delete answered", "drained", "inspected", "lane given away", "lane removed"}
+)
 _WHOLE = frozenset(
     {
         "attempt left",
@@ -116,6 +118,23 @@ SOMETIMES: Mapping[str, str] = {
     "log detached_runner_liveness_settlement_deferred": "a settlement waited for another pass's",
     "log detached_runner_liveness_verdict_overran": "a verdict's write outlasted its pass",
     "log detached_runner_liveness_pass_failed": "a pass was given up",
+    # Lanes that are left, adopted and removed.
+    "adopted: lane_adoption.quiet": "a lane was adopted that its workers left without a word",
+    "adopted: lane_adoption.workers_leaving": "a lane was adopted whose workers were leaving",
+    "adopted: lane_adoption.draining": "a lane was adopted that an operator drained",
+    "adopted: lane_adoption.handed_over": "a lane was adopted that an operator handed over",
+    "claimed by an adopter": "a run was claimed by a worker of another release",
+    "ended by an adopter": "a run of a left lane was ended by a worker of another release",
+    "an adopter crashed": "a worker died while it served another lane",
+    "log adoption_detached": "an adopted lane was let go of",
+    "log adoption_failed": "a worker could not read who serves which lane",
+    "log lane_beat_failed": "a worker could not say which lanes it serves",
+    "log worker_leaving": "a worker of a drained lane was about to leave",
+    "log drain_poll_failed": "a leaving worker could not read what its lane holds",
+    "drained: drain.empty": "a worker left its lane when it was empty",
+    "drained: drain.adopted": "a worker left its lane to an adopter",
+    "lane removed: drained": "a drained lane was removed",
+    "lane removed: unused": "a lane that nobody used was removed",
     # What befalls processes and calls.
     "crashed": "a process crashed",
     "log run_cut": "a run was cut because its claim was lost or it was cancelled",

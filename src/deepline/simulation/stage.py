@@ -1,7 +1,7 @@
 """Everything that one world shares: its store, clock, chance and account, and what is away."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 import trio
@@ -9,6 +9,7 @@ import trio
 from deepline.adapters.memory import World
 from deepline.core.limits import Limits
 from deepline.core.model.identity import Lane
+from deepline.core.model.lane import LaneState
 from deepline.core.model.stale_runner import StaleRunner
 from deepline.ports.terminals import TerminalCommit
 from deepline.simulation.clock import ProcessClock, VirtualClock
@@ -33,8 +34,9 @@ class Stage:
     `only` names the faults that may strike, `None` for all of them. `troubled` ends when the
     world is healed, at `healed_s`. `actor` and `operation` say who makes the step under way,
     `committing` which commit it is, and `judging` on which silent runner a verdict is stored.
-    `cut` holds the one-way cuts between processes and outsides, `retired` the lanes that no worker
-    serves any more.
+    `cut` holds the one-way cuts between processes and outsides, `retired` the lanes whose own
+    workers are away, `winding_down` those whose workers leave once they can. `serving` tells which
+    lanes a worker has adopted, by the name of its life, and `lanes_read` what it read last.
     """
 
     dice: Dice
@@ -53,6 +55,11 @@ class Stage:
     away: Counter[str] = attrs.field(factory=Counter[str])
     cut: dict[tuple[str, str], Cut] = attrs.field(factory=dict[tuple[str, str], Cut])
     retired: set[Lane] = attrs.field(factory=set[Lane])
+    winding_down: set[Lane] = attrs.field(factory=set[Lane])
+    serving: dict[str, Callable[[], Sequence[Lane]]] = attrs.field(
+        factory=dict[str, Callable[[], Sequence[Lane]]]
+    )
+    lanes_read: dict[str, Sequence[LaneState]] = attrs.field(factory=dict[str, Sequence[LaneState]])
     sweeps: list[SweepAccount] = attrs.field(factory=list[SweepAccount])
     healed_s: float | None = None
     listeners: list[Callable[[Event], None]] = attrs.field(factory=list)
@@ -111,6 +118,11 @@ class Stage:
         """Write down that a rule did not hold, and end the world."""
         self.history.violations.append(Violation(invariant, message, self.now_s))
         self.end()
+
+    def adopted_by(self, worker: str) -> Sequence[Lane]:
+        """The lanes that this life of a worker has adopted and still serves or drains."""
+        serving = self.serving.get(worker)
+        return () if serving is None else serving()
 
     def newest_sweep(self, owner: str) -> str:
         """The name of the sweep that a process makes."""

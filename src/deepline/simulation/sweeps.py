@@ -27,9 +27,9 @@ from deepline.runtime.dispatcher import Dispatcher
 from deepline.runtime.duty import DutyHolder
 from deepline.runtime.stop import Stop
 from deepline.runtime.sweep import LivenessSweep, Sweeping, SweepPorts, provider_inspector
+from deepline.simulation.bounds import DUTY_LEASE, sweep_settings
 from deepline.simulation.life import Life
 from deepline.simulation.link import READS, Link
-from deepline.simulation.mixture import DUTY_LEASE, sweep_settings
 from deepline.simulation.stage import Stage
 from deepline.simulation.sweep_account import SweepAccount
 from deepline.simulation.witness import WitnessedReceipts, WitnessedTerminals

@@ -6,6 +6,14 @@ from deepline.core.model.json_value import Json
 from deepline.simulation.life import Life
 from deepline.simulation.stage import Stage
 
+_OF_LANES = {
+    "adoption_attached": "adopted",
+    "adoption_detached": "let go",
+    "lane_drained": "drained",
+    "worker_leaving": "leaving",
+}
+"""What workers do toward lanes, and the kind of event that it becomes."""
+
 
 @attrs.define(eq=False)
 class ToldTelemetry:
@@ -21,6 +29,9 @@ class ToldTelemetry:
             self._note("dispatch asked", name, fields)
         elif name == "detached_runner_liveness_pass" and not fields.get("budgetExhausted"):
             self._note("sweep passed", self.stage.newest_sweep(self.life.name), {})
+        elif name in _OF_LANES:
+            lane = fields.get("queue") or fields.get("lane")
+            self._note(_OF_LANES[name], f"{lane} {fields.get('rule', '')}".rstrip(), {})
 
     def warn(self, channel: str, name: str, **fields: Json) -> None:
         """Note it."""

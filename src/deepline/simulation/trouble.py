@@ -17,6 +17,9 @@ TOKENS = "tokens"
 LEDGER = "ledger"
 PROVIDER = "provider"
 OUTSIDES = (STORE, STORE, TOKENS, LEDGER, PROVIDER)
+RETIRE = "retire lane"
+ABSENT = "absent release"
+ABSENCE = "absent"
 FLAPS_S = (0.5, 2.0, 6.0)
 
 
@@ -84,7 +87,31 @@ def plan(
     return sorted(drawn, key=lambda one: (one.at_s, one.name))
 
 
-def retirement(dice: Dice, lane: str, worker: str, until_s: float) -> Trouble:
-    """The last worker of a lane leaves for good, and whatever is parked there stays parked."""
+def retirement(dice: Dice, mixture: Mixture, lane: str, worker: str, until_s: float) -> Trouble:
+    """The last worker of a lane leaves, and whatever is parked there waits for somebody else.
+
+    It comes back after `lasts_s`; 0 means that it stays away.
+    """
     at_s = round(dice.between("retire lane at", 0.5, until_s), 3)
-    return Trouble(name="retire lane", kind="retire lane", target=lane, outside=worker, at_s=at_s)
+    return Trouble(
+        name="retire lane",
+        kind=RETIRE,
+        target=lane,
+        outside=worker,
+        at_s=at_s,
+        lasts_s=_away_s(dice, mixture, "retire lane"),
+    )
+
+
+def absence(dice: Dice, mixture: Mixture, lane: str, worker: str) -> Trouble:
+    """The only worker of a release is not there from the beginning."""
+    lasts_s = _away_s(dice, mixture, "absent")
+    return Trouble(
+        name=ABSENCE, kind=ABSENT, target=lane, outside=worker, at_s=0.0, lasts_s=lasts_s
+    )
+
+
+def _away_s(dice: Dice, mixture: Mixture, name: str) -> float:
+    if dice.share(f"{name} returns") >= mixture.returns:
+        return 0.0
+    return round(dice.between(f"{name} lasts", 2.0, 30.0), 3)

@@ -1,11 +1,15 @@
 """Ports that write down what they are asked, where the store's state alone would not show it."""
 
+from collections.abc import Sequence
+
 import attrs
 
 from deepline.adapters.memory import MemoryExecutorTokens
+from deepline.adapters.memory.lanes import MemoryLanes
 from deepline.adapters.memory.receipts import MemoryReceipts
 from deepline.adapters.memory.terminals import MemoryTerminals
 from deepline.core.model.identity import AttemptRef
+from deepline.core.model.lane import LaneState
 from deepline.core.model.launch import Launch
 from deepline.ports.errors import (
     ExecutorTokenCapacity,
@@ -45,6 +49,20 @@ class WitnessedReceipts(MemoryReceipts):
         task = self.world.queue.tasks.get(self.world.runs[ref.run_id].task_id or "")
         claimed_by = "" if task is None else task.current.claimed_by or ""
         return claimed_by.partition(":")[0] == self.life.name
+
+
+@attrs.define(eq=False)
+class WitnessedLanes(MemoryLanes):
+    """A registry that leaves on the stage what each worker read of it last (C56)."""
+
+    stage: Stage = attrs.field(kw_only=True)
+    life: Life = attrs.field(kw_only=True)
+
+    async def all(self) -> Sequence[LaneState]:
+        """Read, and remember what was answered."""
+        states = await super().all()
+        self.stage.lanes_read[self.life.name] = states
+        return states
 
 
 @attrs.define(eq=False)

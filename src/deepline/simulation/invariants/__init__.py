@@ -4,6 +4,7 @@ from deepline.simulation.invariants.beginnings import BEGINNINGS
 from deepline.simulation.invariants.cleanup import CLEANUP
 from deepline.simulation.invariants.deferrals import DEFERRALS
 from deepline.simulation.invariants.ends import ENDS
+from deepline.simulation.invariants.lanes import LANES
 from deepline.simulation.invariants.ledger import LEDGER
 from deepline.simulation.invariants.sweeps import SWEEPS
 from deepline.simulation.invariants.verdicts import VERDICTS
@@ -17,4 +18,5 @@ INVARIANTS: tuple[Invariant, ...] = (
     *LEDGER,
     *BEGINNINGS,
     *SWEEPS,
+    *LANES,
 )

@@ -10,8 +10,8 @@ from deepline.core.model.identity import AttemptKey
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.core.silence import heartbeat_timeout
 from deepline.core.sweep import SweepMode
+from deepline.simulation.bounds import DUTY_LEASE
 from deepline.simulation.history import Event
-from deepline.simulation.mixture import DUTY_LEASE
 from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
 from deepline.simulation.sweep_account import SweepAccount
 

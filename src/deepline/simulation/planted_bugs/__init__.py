@@ -8,6 +8,7 @@ from deepline.simulation.planted_bugs.attempts import ATTEMPT_BUGS
 from deepline.simulation.planted_bugs.cleanup import CLEANUP_BUGS
 from deepline.simulation.planted_bugs.deferrals import DEFERRAL_BUGS
 from deepline.simulation.planted_bugs.ends import END_BUGS
+from deepline.simulation.planted_bugs.lanes import LANE_BUGS
 from deepline.simulation.planted_bugs.ledger import LEDGER_BUGS
 from deepline.simulation.planted_bugs.pauses import PAUSE_BUGS
 from deepline.simulation.planted_bugs.sweeps import SWEEP_BUGS
@@ -22,4 +23,5 @@ PLANTED: tuple[Mutant, ...] = (
     *LEDGER_BUGS,
     *SWEEP_BUGS,
     *PAUSE_BUGS,
+    *LANE_BUGS,
 )
