@@ -25,6 +25,7 @@ from deepline.runtime.store_time import StoreTime
 from deepline.simulation.clock import ProcessClock
 from deepline.simulation.dice import Dice
 from deepline.simulation.life import Life
+from deepline.simulation.lives import is_signalled
 from deepline.simulation.mixture import Mixture
 from deepline.simulation.runner import EVENT
 from deepline.simulation.stage import Stage
@@ -95,8 +96,8 @@ def draw_play(dice: Dice, number: int, mixture: Mixture, *, burst: bool, until_s
         kind=kind,
         submitted_s=round(submitted_s, 3),
         cancelled_s=None if cancelled_s is None else round(cancelled_s, 3),
-        signalled_s=None if dice.share(f"{run_id} unheard") < 0.3 else round(signalled_s, 3),
-        ceiling_s=dice.pick(f"{run_id} ceiling", (15.0, 30.0, 60.0)),
+        signalled_s=round(signalled_s, 3) if is_signalled(dice, run_id) else None,
+        ceiling_s=dice.pick(f"{run_id} ceiling", mixture.ceilings_s),
         policy=policy,
         release=dice.pick(f"{run_id} release", releases) if rides_release else None,
     )
@@ -139,12 +140,13 @@ class PlayBackend:
                 )
                 return Suspended(suspension=suspension, report=_report("slept"))
             case PlayKind.WAITS if not answered:
+                for_ever = is_signalled(dice, launch.run_id) and dice.share(f"{name} wait") < 0.5
                 return Suspended(
                     suspension=EventSuspension(
                         boundary_id="approval",
                         runner_attempt=attempt.ref.attempt,
                         event_key=EVENT,
-                        expires_at=now + timedelta(seconds=25),
+                        expires_at=None if for_ever else now + timedelta(seconds=25),
                     ),
                     report=_report("waited"),
                 )

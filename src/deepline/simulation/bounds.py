@@ -43,7 +43,7 @@ def draw_limits(dice: Dice) -> Limits:
         sandbox_delete=timedelta(seconds=5),
         last_write=timedelta(seconds=2),
         safety_poll=timedelta(seconds=12),
-        event_recheck=timedelta(seconds=60),
+        event_recheck=timedelta(seconds=dice.pick("event recheck", (60, 6))),
         outbox_lease=timedelta(seconds=8),
         outbox_wave=timedelta(seconds=9),
         outbox_backoff_max=timedelta(seconds=8),

@@ -196,8 +196,12 @@ class Link:
         strike, answer, length, latency = stage.dice.slices(name)
         if mixture.latency_s and latency & 3 == 0:
             await stage.clock.nap(mixture.latency_s * (latency + 1) / UNIT * 2)
-        if operation == mixture.hot_call and strike < mixture.hot_share * UNIT:
-            return await self._burn(name, operation, outside, length)
+        hot = mixture.hot_share * UNIT if operation == mixture.hot_call else 0.0
+        if strike < hot or (hot and mixture.hot_answer):
+            sent = strike < hot and await self._burn(name, operation, outside, length)
+            if mixture.hot_answer and answer < hot:
+                self._answer = (name, mixture.hot_answer, length)
+            return sent
         if operation in UNSTRUCK or not self._is_focused(operation):
             return False
         sent = False

@@ -73,6 +73,7 @@ _WEIGHTS: Mapping[Kind, int] = {
 PAUSES = frozenset({Kind.PAUSES_LATE, Kind.SLEEPS, Kind.WAITS})
 UNHEARD = frozenset({Kind.NEVER_BEATS, Kind.HANGS_SILENT, Kind.PAUSES_LATE})
 HANGING = frozenset({Kind.HANGS, Kind.HANGS_SILENT})
+UNHEARD_SHARE = 0.3
 MOST_PARTS = 3
 """After so many parts a play pauses no more."""
 _ENDLESS = timedelta(days=1)
@@ -101,6 +102,8 @@ class RunnerLife:
     """Where it pauses, if it does."""
     pause_s: float
     """How long it sleeps, or waits for its event at most."""
+    waits_for_ever: bool
+    """Does its wait for the event, which is sent for sure, have no end of its own?"""
     sandbox: SandboxLife
 
     @property
@@ -150,11 +153,17 @@ def draw_life(
         second=failed if kind is Kind.PUSHES_TWICE else None,
         silent_s=silent_s,
         rows=dice.pick(f"{name} rows", (0, 0, 3)),
-        acts=dice.share(f"{name} acts") < 0.25,
+        acts=part > 1 or dice.share(f"{name} acts") < 0.25,
         boundary_id=f"{kind.value}-{part}",
         pause_s=dice.between(f"{name} pauses", 0.0, 20.0),
+        waits_for_ever=part == 1 and is_signalled(dice, key.run_id) and dice.share(name) < 0.5,
         sandbox=_sandbox_life(dice, name, kind, works_s, terminal, mixture=mixture),
     )
+
+
+def is_signalled(dice: Dice, run_id: str) -> bool:
+    """Does somebody send this run the event it may wait for?"""
+    return dice.share(f"{run_id} unheard") >= UNHEARD_SHARE
 
 
 def _sandbox_life(

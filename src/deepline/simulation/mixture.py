@@ -50,13 +50,21 @@ COMMIT = "terminals.commit"
 RECORD = "liveness_work.record_verdict"
 JUDGES = (OFFER, RECORD, COMMIT)
 """Calls by which silent runners are given up."""
+HEARD_AGAIN = ("returns", "first beats late", "pauses late")
+SPEAKING = ("falls silent",)
+"""A runner that pushes without a beat moves no heartbeat, so only its terminal tells."""
 JUDGING_SHARE = 0.12
 """The share of worlds made for runners that are heard again while they are given up."""
 SWEEPING_SHARE = 0.12
 """The share of worlds made for sweeps whose looks hang and whose settlements take long."""
+MANY_SILENT_SHARE = 0.25
 SETTLED_BY = ("launches.read", COMMIT, RECORD)
 """Calls by which a sweep settles."""
 
+DEFERRING_SHARE = 0.08
+"""The share of worlds made for claims that are given back late."""
+CEILINGS_S = (15.0, 30.0, 60.0)
+SILENT_FOR_LONG_S = (60.0, 80.0)
 GENTLE_SHARE = 0.2
 ADOPTING_SHARE = 0.4
 """The share of worlds with several releases in which calls about lanes are struck."""
@@ -99,6 +107,8 @@ class Mixture:
     hot_call: str
     hot_kind: str
     """One call, and what befalls it time and again; both empty in most worlds."""
+    hot_answer: str
+    """What befalls as many answers of the hot call, beside what befalls the call itself."""
     hot_share: float
     """The share of the hot call that is struck."""
     troubled_s: float
@@ -155,6 +165,10 @@ class Mixture:
     """The share of the sweep's looks that hang and cannot be called off."""
     deaf_runners: float
     """The share of a runner's calls that get lost."""
+    unsaid: float
+    """The share of runners that do something outside and cannot say so."""
+    ceilings_s: tuple[float, ...]
+    """How long runners may take."""
 
     @property
     def strikes_calls(self) -> bool:
@@ -172,6 +186,7 @@ def draw(dice: Dice) -> Mixture:
         focus=dice.pick("focus", _FOCUSES),
         hot_call=dice.pick("hot call", HOT_CALLS) if is_hot else "",
         hot_kind=dice.pick("hot kind", HOT_KINDS) if is_hot else "",
+        hot_answer="",
         hot_share=HOT_SHARE,
         troubled_s=dice.pick("troubled", (8.0, 15.0, 25.0, 40.0)),
         long_waits=False,
@@ -209,6 +224,8 @@ def draw(dice: Dice) -> Mixture:
         ghosts=dice.pick("ghosts", (0.0, 0.0, 0.2, 0.6)),
         hung_looks=dice.pick("hung", (0.0, 0.0, 0.3, 0.8)),
         deaf_runners=dice.pick("deaf", (0.0, 0.0, 0.05, 0.4)),
+        unsaid=dice.pick("unsaid", (0.0, 0.0, 0.5)),
+        ceilings_s=CEILINGS_S,
     )
     if drawn.releases > 1 and dice.share("adopting") < ADOPTING_SHARE:
         drawn = _adopting(dice, drawn)
@@ -217,7 +234,35 @@ def draw(dice: Dice) -> Mixture:
         return _without_broken_calls(drawn)
     if theme > 1 - JUDGING_SHARE:
         return _judging(dice, drawn)
-    return _sweeping(dice, drawn) if theme > 1 - JUDGING_SHARE - SWEEPING_SHARE else drawn
+    if theme > 1 - JUDGING_SHARE - SWEEPING_SHARE:
+        return _sweeping(dice, drawn)
+    made_for_deferrals = theme > 1 - JUDGING_SHARE - SWEEPING_SHARE - DEFERRING_SHARE
+    return _deferring(dice, drawn) if made_for_deferrals else drawn
+
+
+def _deferring(dice: Dice, mixture: Mixture) -> Mixture:
+    """A world in which a claim is given back late: twice, or by a worker that stops."""
+    calmer = attrs.evolve(
+        _without_broken_calls(mixture), troubled_s=40.0, long_waits=True, hot_kind="stuck"
+    )
+    if dice.share("gives back twice") < 0.5:
+        return attrs.evolve(
+            calmer,
+            hot_call="attempts.defer",
+            hot_answer="reply_lost",
+            hot_share=0.5,
+            ledger_outages=2,
+        )
+    return attrs.evolve(
+        calmer,
+        hot_call="attempts.park",
+        hot_kind="slow",
+        hot_share=0.6,
+        stops=4,
+        lives=("returns", "hangs in silence", "falls silent"),
+        lies=0.7,
+        sweep=SweepMode.OFF,
+    )
 
 
 def _adopting(dice: Dice, mixture: Mixture) -> Mixture:
@@ -232,6 +277,8 @@ def _adopting(dice: Dice, mixture: Mixture) -> Mixture:
 
 def _sweeping(dice: Dice, mixture: Mixture) -> Mixture:
     """A world with many silent runners, whose sweep gets stuck now and then."""
+    if dice.share("many are silent") < MANY_SILENT_SHARE:
+        return _silent_for_long(mixture)
     return attrs.evolve(
         _without_broken_calls(mixture),
         token_outages=0,
@@ -243,6 +290,22 @@ def _sweeping(dice: Dice, mixture: Mixture) -> Mixture:
         long_waits=True,
         lives=("falls silent", "hangs in silence", "hangs in silence", "crashes"),
         hung_looks=dice.pick("hung", (0.0, 0.4, 0.9)),
+        sweep=SweepMode.ENFORCE,
+    )
+
+
+def _silent_for_long(mixture: Mixture) -> Mixture:
+    """A world in which several runners are silent for many passes of a sweep, and live."""
+    return attrs.evolve(
+        _without_broken_calls(mixture),
+        token_outages=0,
+        flapping_tokens=0,
+        cancels=0.0,
+        troubled_s=40.0,
+        lives=("hangs in silence",),
+        ghosts=0.0,
+        hung_looks=0.0,
+        ceilings_s=SILENT_FOR_LONG_S,
         sweep=SweepMode.ENFORCE,
     )
 
@@ -262,7 +325,7 @@ def _judging(dice: Dice, mixture: Mixture) -> Mixture:
         hot_kind=dice.pick("judge kind", ("stuck", "stuck", "slow")),
         hot_share=0.8,
         long_waits=True,
-        lives=("returns", "first beats late", "pauses late"),
+        lives=SPEAKING if judge == RECORD else HEARD_AGAIN,
         # Nobody settles what a runner pushed before the verdict comes.
         hints_lost=1.0 if judge == RECORD else mixture.hints_lost,
         ghosts=0.9,
@@ -296,6 +359,7 @@ def calm() -> Mixture:
         focus=0.0,
         hot_call="",
         hot_kind="",
+        hot_answer="",
         hot_share=0.0,
         troubled_s=20.0,
         long_waits=False,
@@ -333,6 +397,8 @@ def calm() -> Mixture:
         ghosts=0.0,
         hung_looks=0.0,
         deaf_runners=0.0,
+        unsaid=0.0,
+        ceilings_s=CEILINGS_S,
     )
 
 

@@ -38,6 +38,7 @@ from deepline.simulation.starting import Starting
 from deepline.simulation.sweeps import SweepSeat, sweep_silent
 from deepline.simulation.told import ToldTelemetry
 from deepline.simulation.witness import (
+    WitnessedAttempts,
     WitnessedLanes,
     WitnessedReceipts,
     WitnessedTerminals,
@@ -122,7 +123,7 @@ class Roles:
     ) -> WorkerPorts:
         stage = self.stage
         return WorkerPorts(
-            attempts=ports.attempts,
+            attempts=WitnessedAttempts(stage.world, link, stage=stage),
             terminals=WitnessedTerminals(stage.world, link, stage=stage),
             engine=ports.engine,
             outbox=ports.outbox,

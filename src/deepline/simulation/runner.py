@@ -175,11 +175,18 @@ class Runner:
             answer = await receipts.lease(self.key, RECEIPT, name)
             if isinstance(answer, ReceiptLeased):
                 self._note("acted", RECEIPT)
+                if self._cannot_say_so():
+                    return
                 await receipts.complete(self.key, RECEIPT, name, {"by": name})
             else:
                 self._note("did not act", type(answer).__name__)
         except (PortError, FenceLost):
             return
+
+    def _cannot_say_so(self) -> bool:
+        """Does all it says of what it has done outside get lost?"""
+        stage, name = self.stage, f"{self.life.name} unsaid"
+        return stage.dice.share(name) < stage.mixture.unsaid and stage.strikes(name)
 
     async def _pause(self) -> None:
         """Hand in that the play pauses, until somebody answers, and be gone."""
@@ -205,7 +212,10 @@ class Runner:
         if script.kind is not Kind.WAITS:
             return SleepSuspension(boundary_id=boundary_id, runner_attempt=attempt, wake_at=until)
         return EventSuspension(
-            boundary_id=boundary_id, runner_attempt=attempt, event_key=EVENT, expires_at=until
+            boundary_id=boundary_id,
+            runner_attempt=attempt,
+            event_key=EVENT,
+            expires_at=None if script.waits_for_ever else until,
         )
 
     def _tell_resumed(self) -> None:

@@ -8,6 +8,7 @@ import trio
 
 from deepline.adapters.memory import World
 from deepline.core.limits import Limits
+from deepline.core.model.claim import Claim
 from deepline.core.model.identity import Lane
 from deepline.core.model.lane import LaneState
 from deepline.core.model.stale_runner import StaleRunner
@@ -33,7 +34,8 @@ class Stage:
 
     `only` names the faults that may strike, `None` for all of them. `troubled` ends when the
     world is healed, at `healed_s`. `actor` and `operation` say who makes the step under way,
-    `committing` which commit it is, and `judging` on which silent runner a verdict is stored.
+    `committing` which commit it is, `judging` on which silent runner a verdict is stored, and
+    `giving_back` which claim a deferral gives back.
     `cut` holds the one-way cuts between processes and outsides, `retired` the lanes whose own
     workers are away, `winding_down` those whose workers leave once they can. `serving` tells which
     lanes a worker has adopted, by the name of its life, and `lanes_read` what it read last.
@@ -52,6 +54,7 @@ class Stage:
     operation: str = ""
     committing: TerminalCommit | None = None
     judging: StaleRunner | None = None
+    giving_back: Claim | None = None
     away: Counter[str] = attrs.field(factory=Counter[str])
     cut: dict[tuple[str, str], Cut] = attrs.field(factory=dict[tuple[str, str], Cut])
     retired: set[Lane] = attrs.field(factory=set[Lane])

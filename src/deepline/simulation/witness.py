@@ -1,16 +1,21 @@
 """Ports that write down what they are asked, where the store's state alone would not show it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TypeVar
 
 import attrs
 
 from deepline.adapters.memory import MemoryExecutorTokens
+from deepline.adapters.memory.attempts import MemoryAttempts
 from deepline.adapters.memory.lanes import MemoryLanes
 from deepline.adapters.memory.receipts import MemoryReceipts
 from deepline.adapters.memory.terminals import MemoryTerminals
+from deepline.core.model.claim import Claim
 from deepline.core.model.identity import AttemptRef
 from deepline.core.model.lane import LaneState
 from deepline.core.model.launch import Launch
+from deepline.core.model.why import Why
 from deepline.ports.errors import (
     ExecutorTokenCapacity,
     ExecutorTokenUnavailable,
@@ -21,6 +26,8 @@ from deepline.ports.executor_tokens import ExecutorToken
 from deepline.ports.terminals import CommitOutcome, TerminalCommit
 from deepline.simulation.life import Life
 from deepline.simulation.stage import Stage
+
+Answer = TypeVar("Answer")
 
 
 @attrs.define(eq=False)
@@ -49,6 +56,35 @@ class WitnessedReceipts(MemoryReceipts):
         task = self.world.queue.tasks.get(self.world.runs[ref.run_id].task_id or "")
         claimed_by = "" if task is None else task.current.claimed_by or ""
         return claimed_by.partition(":")[0] == self.life.name
+
+
+@attrs.define(eq=False)
+class _DeferringAttempts(MemoryAttempts):
+    """Leaves on the stage which claim is given back, as its step is made."""
+
+    stage: Stage = attrs.field(kw_only=True)
+    claim_in_hand: Claim = attrs.field(kw_only=True)
+
+    async def _step(self, operation: str, effect: Callable[[], Answer]) -> Answer:
+        def given_back() -> Answer:
+            self.stage.giving_back = self.claim_in_hand
+            return effect()
+
+        return await super()._step(operation, given_back)
+
+
+@attrs.define(eq=False)
+class WitnessedAttempts(MemoryAttempts):
+    """Attempts whose deferrals tell which claim they give back (I04)."""
+
+    stage: Stage = attrs.field(kw_only=True)
+
+    async def defer(self, claim: Claim, delay: timedelta, why: Why) -> bool:
+        """Defer, and leave on the stage by which claim."""
+        deferring = _DeferringAttempts(
+            self.world, self.faults, stage=self.stage, claim_in_hand=claim
+        )
+        return await deferring.defer(claim, delay, why)
 
 
 @attrs.define(eq=False)

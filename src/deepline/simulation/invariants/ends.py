@@ -87,6 +87,16 @@ def _own_claim(step: Step) -> str | None:
     return None
 
 
+def _defers_its_own(step: Step) -> str | None:
+    """A deferral takes no claim away but its own, though the same worker may hold both."""
+    before, claim = step.before, step.scene.stage.giving_back
+    if step.operation != "attempts.defer" or before is None or before.claimed_by is None:
+        return None
+    if claim is None or claim.owner != before.claimed_by:
+        return f"{step.actor} put off a run by a claim that was over"
+    return None
+
+
 def _unstarted_only(step: Step) -> str | None:
     before = step.before
     if step.operation != "terminals.cancel_unstarted" or before is None:
@@ -130,7 +140,11 @@ ENDS: tuple[Invariant, ...] = (
     invariant(
         "I04",
         "A run is ended only under the fence of its attempt, and by a worker under its claim.",
-        steps=[(Moment.ENDED, _fence_held), (Moment.ENGINE, _own_claim)],
+        steps=[
+            (Moment.ENDED, _fence_held),
+            (Moment.ENGINE, _own_claim),
+            (Moment.ENGINE, _defers_its_own),
+        ],
     ),
     invariant(
         "I28",

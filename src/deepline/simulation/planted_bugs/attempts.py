@@ -78,4 +78,11 @@ ATTEMPT_BUGS = (
         "if run is None or run.claim_expires_at is None"
         " or run.claim_expires_at > now + self.limits.retry_base:",
     ),
+    bug(
+        "claims-of-others-count",
+        "Any owner's claim counts as held.",
+        f"{MEMORY}.engine_queue:EngineQueue.held_by",
+        'if run is None or run.state != "running" or run.claimed_by != claim.owner:',
+        'if run is None or run.state != "running":',
+    ),
 )

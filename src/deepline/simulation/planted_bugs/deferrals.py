@@ -77,4 +77,12 @@ DEFERRAL_BUGS = (
         "reason=decision.cause,",
         "reason=ref.lease_token.value,",
     ),
+    bug(
+        "deferral-forgets-silence",
+        "A deferral resets the watch on a silent runner.",
+        f"{MEMORY}.attempts:MemoryAttempts.defer",
+        "        if run is not None:\n",
+        "        if run is not None:\n"
+        "            for row in self.world.attempts_of_run(run): row.silence = None\n",
+    ),
 )

@@ -27,4 +27,18 @@ PAUSE_BUGS = (
         "answers = {**_answers(stored), **_answers(reported)}",
         "answers = _answers(reported)",
     ),
+    bug(
+        "event-trusted",
+        "A look at a run that waits for an event without end is taken for the event.",
+        f"{CORE}.parking:_after_event",
+        "if signal is not None:",
+        "if signal is not None or suspension.expires_at is None:",
+    ),
+    bug(
+        "receipt-leased-twice",
+        "An action that may have been done is leased to another process.",
+        f"{MEMORY}.receipts:MemoryReceipts.lease",
+        "if row.holder != holder and not redo:",
+        "if False:",
+    ),
 )

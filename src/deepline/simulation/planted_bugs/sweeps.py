@@ -120,4 +120,18 @@ SWEEP_BUGS = (
         "scope.deadline = asked + self._held_s",
         "scope.deadline = asked + 60",
     ),
+    bug(
+        "sweep-cursor-stays",
+        "A pass begins where the one before it began.",
+        f"{CORE}.sweep_lane:next_cursor",
+        "return None if len(page) < limit else page[-1].ref.run_id",
+        "return current",
+    ),
+    bug(
+        "sweep-verdict-of-another-terminal",
+        "A verdict of the sweep replaces the runner's own terminal.",
+        f"{MEMORY}.liveness_work:MemoryLivenessWork.record_verdict",
+        "if row.runner_terminal is not None:",
+        "if False:",
+    ),
 )
