@@ -16,7 +16,7 @@ from deepline.core import placement
 from deepline.core.limits import Limits
 from deepline.core.model.identity import Lane, ReleaseId
 from deepline.core.queues import lane_of_release
-from deepline.simulation import mixture as mixtures
+from deepline.simulation import themes
 from deepline.simulation.attached import ABSENT_RELEASE, SECOND_RELEASE, Play, draw_play
 from deepline.simulation.bounds import draw_limits
 from deepline.simulation.clock import ProcessClock, VirtualClock
@@ -81,7 +81,7 @@ def simulate(options: WorldOptions, seed: int) -> History:
 
 def make_stage(options: WorldOptions, dice: Dice) -> Stage:
     """Set the stage of one world, with nobody on it yet."""
-    mixture = options.mixture or mixtures.draw(dice)
+    mixture = options.mixture or themes.draw(dice)
     limits = options.limits or draw_limits(dice)
     clock = VirtualClock()
     return Stage(
