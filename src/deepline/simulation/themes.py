@@ -132,7 +132,7 @@ def _judging(dice: Dice, mixture: Mixture) -> Mixture:
         hot_call=judge,
         troubled_s=40.0,
         # A process that pauses while its commit is on the way loses its claim.
-        pauses=2 if judge == COMMIT else 0,
+        pauses=6 if judge == COMMIT else 0,
         hot_kind=dice.pick("judge kind", ("stuck", "stuck", "slow")),
         hot_share=0.8,
         long_waits=True,
