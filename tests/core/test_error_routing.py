@@ -13,6 +13,7 @@ from deepline.core.error_routing import (
     AskOutage,
     AskPreCode,
     AskRun,
+    AskStore,
     CollectSandbox,
     DeferHandoff,
     FailEngineAttempt,
@@ -140,13 +141,21 @@ def kept(failure: Failure) -> DeferHandoff:
             id="A32-wake-other-spends-an-attempt",
         ),
         pytest.param(
-            WAKE, CONNECTION, "wake_failed", last_words(CONNECTION, detached=True, force=False),
-            id="A32-wake-store-away",
+            WAKE, CONNECTION, "wake_store_away",
+            (
+                AskStore(failure=CONNECTION),
+                *last_words(CONNECTION, detached=True, force=False),
+            ),
+            id="C15-wake-store-away-is-waited-for",
         ),
         pytest.param(
-            WAKE, UNKNOWN, "wake_failed",
-            (AskRun(), *last_words(UNKNOWN, detached=True, force=False)),
-            id="A32-wake-unknown-outcome-is-read-first",
+            WAKE, UNKNOWN, "wake_store_away",
+            (
+                AskRun(),
+                AskStore(failure=UNKNOWN),
+                *last_words(UNKNOWN, detached=True, force=False),
+            ),
+            id="C15-wake-unknown-outcome-is-read-first",
         ),
     ],
 )  # fmt: skip
@@ -223,7 +232,7 @@ def test_the_order_of_the_last_words(failure: Failure, situation: Situation) -> 
     """Salvage comes before the engine attempt fails, cleanup before both, questions first."""
     actions = route_error(failure, situation, handoff_delay=DELAY).actions
     order = (
-        WithholdCleanup, AskCapacity, AskPreCode, AskOutage, AskRun, DeferHandoff,
+        WithholdCleanup, AskCapacity, AskPreCode, AskOutage, AskRun, AskStore, DeferHandoff,
         PersistCleanup, CollectSandbox, SalvageTerminal, FailEngineAttempt, ReleaseAttempt,
     )  # fmt: skip
     places = [order.index(type(action)) for action in actions if type(action) in order]

@@ -286,6 +286,11 @@ OPEN = [
         "daytona sandbox sb-1 may be at work",
     ),
     (
+        "wake_without_store",
+        waiting(decided("store_outage.runner_deferred")),
+        "database was away",
+    ),
+    (
         "silent_probed",
         waiting(decided("silence.still_silent", silent_slices=2), attempt=SILENT_RECORD),
         "2 probes in a row",

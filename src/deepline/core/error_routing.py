@@ -1,8 +1,9 @@
 """Which actions follow when the execution of a claim ends in an error, and in which order (C19).
 
 The answer is a tuple of actions as data. The runtime carries them out from left to right. A
-*question* (`AskCapacity`, `AskPreCode`, `AskOutage`, `AskRun`, `SalvageTerminal`) may end the list
-early: when its own rule defers or finds the run in other hands, only `ReleaseAttempt` is left.
+*question* (`AskCapacity`, `AskPreCode`, `AskOutage`, `AskStore`, `AskRun`, `SalvageTerminal`) may
+end the list early: when its own rule defers or finds the run in other hands, only `ReleaseAttempt`
+is left.
 
 What the order protects: a live detached runner is never destroyed, and its run never ended, by
 the failure of those who watch it (I12, I14, A31). So on a wake and after a failed handoff no
@@ -21,6 +22,7 @@ from deepline.core.failures import (
     Failure,
     FenceLostFailure,
     PreCodeFailure,
+    RetryableFailure,
     TokenOutage,
     UnknownOutcome,
     name_of,
@@ -83,6 +85,13 @@ class AskOutage:
 
 
 @attrs.frozen(kw_only=True)
+class AskStore:
+    """Ask `store_outage.outage_of_wake`; a deferral ends the list, else go on."""
+
+    failure: RetryableFailure | UnknownOutcome
+
+
+@attrs.frozen(kw_only=True)
 class WithholdCleanup:
     """Record that cleanup of the sandbox is not authorised."""
 
@@ -137,6 +146,7 @@ Action: TypeAlias = (
     | AskCapacity
     | AskPreCode
     | AskOutage
+    | AskStore
     | WithholdCleanup
     | DeferHandoff
     | PersistCleanup
@@ -203,11 +213,15 @@ def _after_handoff(failure: Failure, delay: timedelta) -> Route:
 
 def _on_wake(failure: Failure) -> Route:
     outage = isinstance(failure, TokenOutage)
+    store: tuple[Action, ...] = ()
+    if isinstance(failure, RetryableFailure | UnknownOutcome):
+        store = (AskStore(failure=failure),)
     return _route(
-        "wake_outage" if outage else "wake_failed",
+        "wake_outage" if outage else "wake_store_away" if store else "wake_failed",
         failure,
         Situation.WAKE,
         *_questions(failure, detached=True),
+        *store,
         *_last_words(failure, detached_recovery=True, force=outage),
     )
 

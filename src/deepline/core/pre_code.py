@@ -16,8 +16,11 @@ from deepline.core.labels import is_label
 from deepline.core.model.why import Why
 
 SANDBOX_ACQUISITION = "sandbox_acquisition"
-RUNTIME_INITIALIZATION = "runtime_initialization"
+"""A provider that makes no sandbox."""
 SCHEDULER_ADMISSION = "scheduler_admission"
+"""The store's leave to hold a sandbox: the reservation before its create."""
+RUNTIME_INITIALIZATION = "runtime_initialization"
+"""What the store must know before a runner is started: the token's end of an outage, the bind."""
 UNNAMED = "unnamed"
 _SECOND = timedelta(seconds=1)
 

@@ -1,4 +1,4 @@
-"""Carrying out the ordered actions that follow an error (C19, C17, C18, C20, C53, C54).
+"""Carrying out the ordered actions that follow an error (C15, C17–C20, C53, C54).
 
 `core.error_routing` says what to do in which order; here each action is done. A question may
 end the list early. Whatever happens, the original error is never lost: it is what the engine
@@ -11,7 +11,14 @@ from typing import assert_never
 import attrs
 import trio
 
-from deepline.core import capacity_deferral, error_routing, pre_code, release, token_outage
+from deepline.core import (
+    capacity_deferral,
+    error_routing,
+    pre_code,
+    release,
+    store_outage,
+    token_outage,
+)
 from deepline.core.error_routing import Action
 from deepline.core.failures import Failure, TokenOutage
 from deepline.core.instants import length_ms, to_ms
@@ -73,11 +80,8 @@ class ErrorPath:
             case error_routing.AskCapacity():
                 await self._capacity(action, troubled)
                 return False
-            case error_routing.AskPreCode(failure=failure):
-                return not await self._pre_code(failure, troubled)
-            case error_routing.AskOutage(failure=failure, detached=detached):
-                outage = self._detached_outage if detached else self._fresh_outage
-                return not await outage(failure, troubled)
+            case error_routing.AskPreCode() | error_routing.AskOutage() | error_routing.AskStore():
+                return not await self._put_off(action, troubled)
             case error_routing.WithholdCleanup():
                 self.context.ports.telemetry.info(
                     CHANNEL,
@@ -104,6 +108,21 @@ class ErrorPath:
                 return True
             case _:
                 assert_never(action)
+
+    async def _put_off(
+        self,
+        ask: error_routing.AskPreCode | error_routing.AskOutage | error_routing.AskStore,
+        troubled: Troubled,
+    ) -> bool:
+        """Wait for what was away, if its rule says so; True when the claim is dealt with."""
+        match ask:
+            case error_routing.AskPreCode(failure=failure):
+                return await self._pre_code(failure, troubled)
+            case error_routing.AskOutage(failure=outage, detached=detached):
+                wait = self._detached_outage if detached else self._fresh_outage
+                return await wait(outage, troubled)
+            case error_routing.AskStore(failure=away):
+                return await self._store_outage(away, troubled)
 
     async def _observed(self, troubled: Troubled) -> None:
         ref = troubled.attempt.ref
@@ -264,3 +283,27 @@ class ErrorPath:
             return True
         log(CHANNEL, "executor_token_outage_bound_exhausted", **fields)
         return False
+
+    async def _store_outage(self, failure: Failure, troubled: Troubled) -> bool:
+        """C15 on a wake: write only the engine's delay; True when deferred."""
+        ref, suspension, limits = troubled.attempt.ref, troubled.suspension, self.context.limits
+        decision = store_outage.outage_of_wake(
+            troubled.time.now(),
+            None if suspension is None else suspension.ceiling_at,
+            runner_delay=limits.token_outage_delay,
+            delay=limits.preparation_delay,
+        )
+        if not isinstance(decision, store_outage.StoreAwaited):
+            return False
+        self.context.ports.telemetry.count("deferrals", reason="wake")
+        self.context.ports.telemetry.warn(
+            CHANNEL,
+            "wake_deferred",
+            runId=ref.run_id,
+            generation=ref.attempt,
+            reason=failure.reason,
+            deadlineMs=None if decision.deadline is None else to_ms(decision.deadline),
+            delaySeconds=int(decision.delay.total_seconds()),
+        )
+        await self._defer(troubled.claim, decision.delay, decision.why)
+        return True

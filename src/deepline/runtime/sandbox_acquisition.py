@@ -19,7 +19,7 @@ from deepline.core.model.identity import AttemptRef
 from deepline.core.model.launch import Launch
 from deepline.core.model.sandbox import Operation, Resources, SandboxRef
 from deepline.core.model.why import Why
-from deepline.core.pre_code import SANDBOX_ACQUISITION
+from deepline.core.pre_code import SANDBOX_ACQUISITION, SCHEDULER_ADMISSION
 from deepline.core.provider_choice import NoneHere
 from deepline.core.provider_choice import choose as choose_providers
 from deepline.ports.capacity import Capacity, Reservation
@@ -36,7 +36,7 @@ from deepline.ports.errors import (
 from deepline.ports.sandbox_provider import SandboxProvider
 from deepline.ports.telemetry import Telemetry
 from deepline.runtime.sandbox_settings import SandboxSettings
-from deepline.runtime.store_answers import answered
+from deepline.runtime.store_answers import answered, before_play
 from deepline.runtime.supervision import CHANNEL
 
 BACKSTOP_MARGIN = timedelta(minutes=10)
@@ -124,17 +124,19 @@ class SandboxAcquisition:
 
     async def _at(self, provider: SandboxProvider, launch: Launch, ref: AttemptRef) -> Acquisition:
         try:
-            reservation = await answered(
-                lambda: self.capacity.reserve(
-                    ref,
-                    launch.org_id,
-                    provider.name,
-                    provider_limit=self.settings.provider_limit,
-                    org_limit=self.settings.org_limit,
-                    environment=self.settings.environment,
-                ),
-                self.clock,
-            )
+            with before_play(SCHEDULER_ADMISSION):
+                reservation = await answered(
+                    lambda: self.capacity.reserve(
+                        ref,
+                        launch.org_id,
+                        provider.name,
+                        provider_limit=self.settings.provider_limit,
+                        org_limit=self.settings.org_limit,
+                        environment=self.settings.environment,
+                    ),
+                    self.clock,
+                    self.limits,
+                )
         except SandboxCapacity as error:
             return NotAcquired(error=error, certain=True)
         step = rule.next_step(reservation.state)

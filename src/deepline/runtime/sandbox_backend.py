@@ -17,6 +17,7 @@ from deepline.core.model.launch import Launch
 from deepline.core.model.result import Suspended
 from deepline.core.model.sandbox import Inspection, SandboxRef
 from deepline.core.model.suspension import DetachedSuspension
+from deepline.core.pre_code import RUNTIME_INITIALIZATION
 from deepline.core.trace_parent import VARIABLE
 from deepline.ports.attempts import Attempts
 from deepline.ports.backend import HandoffFailed
@@ -31,7 +32,7 @@ from deepline.ports.sandbox_provider import RunnerStart, SandboxProvider
 from deepline.ports.telemetry import Telemetry
 from deepline.runtime.sandbox_acquisition import SandboxAcquisition
 from deepline.runtime.sandbox_settings import SandboxSettings
-from deepline.runtime.store_answers import answered
+from deepline.runtime.store_answers import answered, before_play
 from deepline.runtime.store_time import StoreTime
 
 
@@ -64,7 +65,8 @@ class SandboxBackend:
     async def execute(self, launch: Launch, attempt: Attempt, claim: Claim) -> Suspended:
         """Bring the play up in a sandbox of its own and let go of it."""
         time = StoreTime.of(claim, self.clock)
-        token = await self._token(launch, attempt)
+        with before_play(RUNTIME_INITIALIZATION):
+            token = await self._token(launch, attempt)
         acquired = await self._acquisition.acquire(launch, attempt.ref)
         operation, sandbox = acquired.operation, acquired.sandbox
         provider = self.providers[operation.provider]
@@ -80,16 +82,18 @@ class SandboxBackend:
             heartbeat_timeout=self.limits.claim_lease,
             routing_domain=sandbox.routing_domain,
         )
-        bound = await answered(
-            lambda: self.attempts.bind_sandbox(
-                attempt.ref,
-                sandbox,
-                suspension,
-                operation_key=operation.key,
-                why=acquired.why,
-            ),
-            self.clock,
-        )
+        with before_play(RUNTIME_INITIALIZATION):
+            bound = await answered(
+                lambda: self.attempts.bind_sandbox(
+                    attempt.ref,
+                    sandbox,
+                    suspension,
+                    operation_key=operation.key,
+                    why=acquired.why,
+                ),
+                self.clock,
+                self.limits,
+            )
         if not bound:
             raise FenceLost("the attempt ended while its sandbox was created")
         runner = self._runner(launch, attempt, token)
@@ -113,7 +117,9 @@ class SandboxBackend:
     async def _token(self, launch: Launch, attempt: Attempt) -> ExecutorToken:
         token = await self.tokens.mint(launch, attempt.ref)
         if attempt.outage_started_at is not None:
-            await answered(lambda: self.attempts.token_obtained(attempt.ref), self.clock)
+            await answered(
+                lambda: self.attempts.token_obtained(attempt.ref), self.clock, self.limits
+            )
         return token
 
     def _runner(self, launch: Launch, attempt: Attempt, token: ExecutorToken) -> RunnerStart:

@@ -90,7 +90,6 @@ SOMETIMES: Mapping[str, str] = {
     "salvage.forced": "a token outage lasted longer than its bound",
     "salvage.final_attempt": "the last engine attempt wrote the failure",
     "error_routing.fresh_failed": "an error spent an engine attempt",
-    "error_routing.wake_failed": "an error of a wake spent an engine attempt",
     "error_routing.handoff_deferred": "a handoff failed and the runner was left alone",
     # Suspensions without a sandbox.
     "parking.detached": "a run was parked for its runner",

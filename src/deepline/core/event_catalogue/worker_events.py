@@ -75,6 +75,12 @@ ATTEMPTS = (
     ),
     worker(
         "warn",
+        "wake_deferred",
+        "runId generation reason deadlineMs delaySeconds",
+        "The store was away while a parked run was looked after; it waits and spends nothing.",
+    ),
+    worker(
+        "warn",
         "executor_token_outage_deferred",
         "runId generation detachedRecovery status delaySeconds",
         "The gateway mints no tokens; the run waits and spends nothing.",

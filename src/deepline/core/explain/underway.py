@@ -249,6 +249,15 @@ UNDERWAY = (
         following=_looks_again,
     ),
     Situation(
+        name="wake_without_store",
+        applies=_parked_by("store_outage."),
+        sentence=lambda view: (
+            f"The database was away when {_attempt(view)} was looked after. The look was put off, and "
+            "no engine attempt spent."
+        ),
+        following=lambda view: f"another look {_when_due(view)}",
+    ),
+    Situation(
         name="silent_probed",
         applies=_parked_by("silence.watching", "silence.still_silent", "silence.woken_early"),
         sentence=_probed,

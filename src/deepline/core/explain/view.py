@@ -25,7 +25,14 @@ OVERDUE_AFTER = timedelta(seconds=30)
 """What is due for longer than this is late; less is ordinary waiting for a free slot."""
 HELD_BACK_BEYOND = timedelta(days=3_650)
 """An engine run due this far ahead is not planned but held back."""
-_PARKING = ("parking.", "silence.", "arbitration.", "token_outage.", "error_routing.")
+_PARKING = (
+    "parking.",
+    "silence.",
+    "arbitration.",
+    "token_outage.",
+    "store_outage.",
+    "error_routing.",
+)
 _NOTHING = Why("none")
 
 

@@ -11,6 +11,7 @@ from deepline.simulation.history import Event
 from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
 
 _FREE = frozenset({"capacity", "fence_lost", "engine_signal"})
+_STORE_AWAY = frozenset({"retryable", "unknown_outcome"})
 _OUTAGE_WORDS = ("no answer came (simulated)", "it is away (simulated)", "no room (simulated)")
 
 
@@ -24,17 +25,26 @@ def _spent_for_a_reason(step: Step) -> str | None:
         if expires_at is None or expires_at > now:
             return "an engine attempt was taken from a claim whose lease had not ended"
         return None
-    if step.operation == "engine.fail" and before.engine.failure in _OUTAGE_WORDS:
-        return f"an engine attempt was spent in preparation: {before.engine.failure}"
+    reason = before.engine.failure or ""
+    if step.operation == "engine.fail" and any(words in reason for words in _OUTAGE_WORDS):
+        return f"an engine attempt was spent on an outage: {reason}"
     if step.operation == "attempts.fail" and after.decision is not None:
         failure = after.decision.why.evidence.get("failure")
         if failure in _FREE:
             return f"an engine attempt was spent on {failure}"
+        if failure in _STORE_AWAY and not _limit_is_over(step, now):
+            return f"an engine attempt was spent on a store that was away ({failure})"
         told = step.scene.memory.get(("token", step.run_id, after.attempt))
         outage = failure == "token_outage" or (failure == "other" and told == "outage")
         if outage and not _outage_is_over(step, now):
             return "an engine attempt was spent on a token outage within its bound"
     return None
+
+
+def _limit_is_over(step: Step, now: datetime) -> bool:
+    """Past the limit of a runner, which bounds every wait for it, an error is an ordinary one."""
+    suspension = step.after.suspension
+    return isinstance(suspension, DetachedSuspension) and now >= suspension.ceiling_at
 
 
 def _outage_is_over(step: Step, now: datetime) -> bool:

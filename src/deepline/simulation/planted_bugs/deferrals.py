@@ -43,6 +43,13 @@ DEFERRAL_BUGS = (
         "if False:",
     ),
     bug(
+        "wake-outage-spends",
+        "A store that is away during a wake costs an engine attempt.",
+        f"{CORE}.error_routing:_on_wake",
+        "store = (AskStore(failure=failure),)",
+        "store = ()",
+    ),
+    bug(
         "outage-begun-anew",
         "Each deferral begins the token outage anew.",
         f"{CORE}.token_outage:outage_of_fresh_attempt",
