@@ -48,6 +48,20 @@ def check(seen: Seen) -> None:
     assert stored
 
 
+async def test_a_run_that_is_not_there_is_a_plain_error() -> None:
+    """Following a run that a real gateway does not know raises `NotFound` itself."""
+    with trio.fail_after(20):
+        async with deployed() as gateway, ApiClient(ApiAddress(gateway.url, ALICE)) as client:
+            raised: Exception | None = None
+            try:
+                async with client.logs(RunId("run_nowhere")) as log:
+                    await anext(log)
+            except NotFound as error:
+                raised = error
+
+    assert isinstance(raised, NotFound)
+
+
 async def test_from_trio(tmp_path: Path) -> None:
     """Submit, attach, rows, log, signal, wait, download: the form that the others rest on."""
     with trio.fail_after(20):

@@ -99,6 +99,76 @@ async def test_a_refusal_ends_the_feed_with_its_error(
     assert len(server.asked) == 1
 
 
+async def follow(client: ApiClient, seen: list[int]) -> None:
+    """Follow a run as a caller would that catches errors around it all."""
+    async with client.events(RUN) as feed:
+        async for event in feed:
+            seen.append(event.cursor)  # noqa: PERF401 - what was seen before the error
+
+
+@pytest.mark.parametrize("events", [0, 1], ids=["at-once", "after-an-event"])
+async def test_what_the_block_raises_leaves_it_plain(events: int) -> None:
+    """A caller that catches the named error around the block gets it, not a group of one."""
+
+    async def script(asked: Asked, wire: Wire) -> None:
+        if events == 0 or "last-event-id" in asked.headers:
+            await wire.reply(404, {"code": "run_not_found", "detail": "no"})
+            return
+        await wire.head(200, content_type="text/event-stream")
+        await wire.part(sent(1))
+        await wire.cut()
+
+    seen: list[int] = []
+    async with scripted(script) as server, ApiClient(ApiAddress(server.url, "key")) as client:
+        with trio.fail_after(5), pytest.raises(NotFound):
+            await follow(client, seen)
+
+    assert len(seen) == events
+
+
+async def test_an_error_of_the_consumer_s_own_leaves_the_feed_as_it_is() -> None:
+    """Also while an event is on the way, with its cause, and be it a group of the caller's own."""
+
+    async def script(_: Asked, wire: Wire) -> None:
+        await wire.head(200)
+        await wire.part(sent(1) + sent(2))
+        await trio.sleep_forever()
+
+    own = ExceptionGroup("the caller's", [KeyError("mine")])
+    cause = ValueError("why")
+
+    async def fail(client: ApiClient) -> None:
+        async with client.events(RUN) as feed:
+            await anext(feed)
+            raise own from cause
+
+    raised: Exception | None = None
+    async with scripted(script) as server, ApiClient(ApiAddress(server.url, "key")) as client:
+        with trio.fail_after(5):
+            try:
+                await fail(client)
+            except Exception as error:  # noqa: BLE001 - which one it is, is the question
+                raised = error
+
+    assert raised is own
+    assert raised.__cause__ is cause
+
+
+async def test_a_cancelled_feed_is_cancelled() -> None:
+    """A time limit of the caller's ends the block as a time limit, not as an error."""
+
+    async def script(_: Asked, wire: Wire) -> None:
+        await wire.head(200)
+        await trio.sleep_forever()
+
+    async with scripted(script) as server, ApiClient(ApiAddress(server.url, "key")) as client:
+        with trio.move_on_after(0.1) as scope:
+            async with client.events(RUN) as feed:
+                await anext(feed)
+
+    assert scope.cancelled_caught
+
+
 async def test_a_gateway_that_stays_away_ends_the_feed_after_some_tries(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

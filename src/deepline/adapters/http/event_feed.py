@@ -75,14 +75,28 @@ async def open_feed(
 ) -> AsyncIterator[EventFeed]:
     """Read the stream of `call` for the block, beginning after cursor `after`.
 
-    A broken connection is taken up again `retries` times in a row.
+    A broken connection is taken up again `retries` times in a row. What the block raises leaves it
+    as it is: the nursery in here is nobody's business, and its group would hide the error's name.
     """
     send, receive = trio.open_memory_channel[FeedEvent](0)
     feed = EventFeed(receive)
-    async with trio.open_nursery() as nursery, receive:
-        nursery.start_soon(_Reader(client, call, after, retries, send).run, feed)
-        yield feed
-        nursery.cancel_scope.cancel(reason="the feed is closed")
+    raised: Exception | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_Reader(client, call, after, retries, send).run, feed)
+            try:
+                # Closed without a checkpoint, at which the cancelling below would hide the error.
+                with receive:
+                    yield feed
+            except Exception as error:
+                raised = error
+                nursery.cancel_scope.cancel(reason="whoever follows it has failed")
+                raise
+            nursery.cancel_scope.cancel(reason="the feed is closed")
+    except BaseExceptionGroup as group:
+        if raised is not None and len(group.exceptions) == 1:
+            raise raised from raised.__cause__
+        raise
 
 
 class _Reader:
