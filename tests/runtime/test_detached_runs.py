@@ -23,6 +23,7 @@ from deepline.ports.errors import (
 )
 from deepline.ports.terminals import OfferStored
 from deepline.runtime.stop import Stop
+from tests.runtime.faulty import Hanging
 from tests.runtime.sandbox_worlds import SandboxWorld
 
 
@@ -120,6 +121,25 @@ async def test_only_one_error_of_a_look_proves_anything(
         stop.request()
 
     assert (run.status is RunStatus.FAILED) is lost
+
+
+async def test_a_look_without_an_answer_is_no_failed_one(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A look that runs out of its time proves nothing, and is told apart from an error (C33)."""
+    world, stop = SandboxWorld(), Stop()
+    world.provider.faults = Hanging("local.inspect")
+    await world.submit("r1", ceiling=timedelta(minutes=5))
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(world.sandbox_worker().serve, stop)
+        await world.until_ended("r1")
+        stop.request()
+
+    evidence = await world.ports.runs.evidence(RunId("r1"), None)
+    assert evidence is not None
+    unproven = [one.why for one in evidence.decisions if one.why.rule.endswith("not_proven_gone")]
+    assert {why.evidence["inspection"] for why in unproven} == {"inspection_empty"}
 
 
 async def test_a_running_sandbox_is_left_alone(autojump_clock: trio.testing.MockClock) -> None:

@@ -20,7 +20,7 @@ class NoInspector:
 
 @attrs.frozen
 class InspectionEmpty:
-    """The inspector was asked and had nothing to say."""
+    """The inspector was asked and said nothing within its time: no answer, and no failure."""
 
 
 @attrs.frozen(kw_only=True)

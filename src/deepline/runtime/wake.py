@@ -11,6 +11,7 @@ from deepline.core import arbitration, parking, terminal_commit
 from deepline.core.arbitration import ArbitrationFacts, SecondLook
 from deepline.core.inspection import (
     Inspected,
+    InspectionEmpty,
     InspectionEvidence,
     InspectionFailed,
     NoInspector,
@@ -203,7 +204,7 @@ class WakeHandling:
                 )
                 return InspectionFailed()
             return NoInspector() if inspection is None else Inspected(inspection)
-        return InspectionFailed()
+        return InspectionEmpty()
 
     async def _offer(
         self, facts: ArbitrationFacts, offer: arbitration.OfferVerdict

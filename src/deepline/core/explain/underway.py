@@ -252,8 +252,8 @@ UNDERWAY = (
         name="wake_without_store",
         applies=_parked_by("store_outage."),
         sentence=lambda view: (
-            f"The database was away when {_attempt(view)} was looked after. The look was put off, and "
-            "no engine attempt spent."
+            f"The database was away when {_attempt(view)} was looked after, so the look is "
+            "put off and no engine attempt is spent."
         ),
         following=lambda view: f"another look {_when_due(view)}",
     ),

@@ -3,7 +3,12 @@
 import attrs
 import trio
 
-from deepline.core.inspection import Inspected, InspectionEvidence, InspectionFailed
+from deepline.core.inspection import (
+    Inspected,
+    InspectionEmpty,
+    InspectionEvidence,
+    InspectionFailed,
+)
 from deepline.core.model.stale_runner import StaleRunner
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.core.sweep_read import ReadPhase, abandon_read, end_read, read_failed, take_slot
@@ -19,7 +24,7 @@ class SandboxRead:
     sweeping: Sweeping
     runner: StaleRunner
     suspension: DetachedSuspension
-    evidence: InspectionEvidence = attrs.field(init=False, factory=InspectionFailed)
+    evidence: InspectionEvidence = attrs.field(init=False, factory=InspectionEmpty)
     ended: trio.Event = attrs.field(init=False, factory=trio.Event)
     _phase: ReadPhase = attrs.field(init=False, default=ReadPhase.HOLDS_SLOT)
     _scope: trio.CancelScope = attrs.field(init=False, factory=trio.CancelScope)
@@ -33,7 +38,7 @@ class SandboxRead:
         self.sweeping.reads.start_soon(self._carry)
         with trio.move_on_at(deadline):
             await self.ended.wait()
-        return self.evidence if self.ended.is_set() else InspectionFailed()
+        return self.evidence if self.ended.is_set() else InspectionEmpty()
 
     async def _carry(self) -> None:
         try:
