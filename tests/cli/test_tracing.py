@@ -12,7 +12,7 @@ import trio
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from deepline import ApiAddress, ApiClient
+from deepline import ApiAddress, ApiClient, SubmitRequest
 from deepline.adapters.http.limited_client import Call, LimitedClient
 from deepline.adapters.runner_bundle import bundle_play
 from deepline.adapters.telemetry import otel_tracing
@@ -25,7 +25,7 @@ from deepline.ports.tracing import NO_TRACING, Tracing
 from deepline.ports.wire import encode_json
 from deepline.runtime.stop import Stop
 from tests.cli.deployments import LIMIT_S, serving, serving_gateway, variables
-from tests.cli.test_roles import api_key, execute
+from tests.cli.test_roles import api_key, empty_zip, execute
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = f"00-{TRACE}-b7ad6b7169203331-01"
@@ -112,6 +112,40 @@ async def test_one_trace_goes_through_every_process(
     attempt = next(one for one in spans if one.name == "deepline.attempt")
     assert attempt.context is not None
     assert told == f"00-{TRACE}-{attempt.context.span_id:016x}-01"
+
+
+@pytest.mark.postgres
+async def test_a_retry_leads_back_to_the_trace_of_its_run(
+    migrated_database: str, tmp_path: Path, exported: Exported
+) -> None:
+    """It begins a trace of its own, whose first span has a link to the first run's."""
+    values = variables(migrated_database, tmp_path) | {"DEEPLINE_TRACES_EXPORTER": "tests"}
+    key = await api_key(migrated_database)
+    async with serving_gateway(values) as url, ApiClient(ApiAddress(url, key)) as api:
+        bundle_hash = await api.put_bundle(empty_zip())
+        first = await api.submit(SubmitRequest(play_name="p", bundle_hash=bundle_hash))
+        await api.cancel(first.run_id)
+        again = await api.retry(first.run_id)
+        kept = {run.run_id: _trace_of(migrated_database, run.run_id) for run in (first, again)}
+
+    before, after = [one for one in exported.spans() if one.name == "deepline.submit"]
+    assert before.context is not None
+    assert after.context is not None
+    assert before.links == ()
+    [link] = after.links
+    assert (link.context.trace_id, link.context.span_id) == (
+        before.context.trace_id,
+        before.context.span_id,
+    )
+    assert after.context.trace_id != before.context.trace_id
+    assert f"{before.context.trace_id:032x}" in kept[first.run_id]
+    assert f"{after.context.trace_id:032x}" in kept[again.run_id]
+
+
+def _trace_of(dsn: str, run_id: str) -> str:
+    query = f"select launch ->> 'traceParent' from deepline.launches where run_id = '{run_id}'"
+    [(kept,)] = execute(dsn, query)
+    return str(kept)
 
 
 def _parent(spans: Sequence[ReadableSpan], name: str) -> str | None:

@@ -29,11 +29,15 @@ _ONE_WITH_PROGRESS = frozenset({"bundleHash", "entry", "graphHash", "input"})
 
 @attrs.frozen(kw_only=True)
 class LaunchRequest:
-    """One launch asked for, with its input; nothing has been written."""
+    """One launch asked for, with its input; nothing has been written.
+
+    `retried_trace` is the place in a trace of the run that this one runs again.
+    """
 
     launch: Launch
     input_json: Json
     continues: bool = False
+    retried_trace: str | None = None
 
 
 def check_run_id(text: str) -> RunId:

@@ -4,6 +4,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
 
+import attrs
 import trio
 from starlette.requests import Request
 from starlette.responses import Response
@@ -114,15 +115,16 @@ class SubmitRoutes:
         )
         retried = fields.optional_text(document, "retryOf", path)
         continues = check_continues(document, path)
+        retried_trace = None
         if retried is not None:
             earlier = RunId(retried)
-            document = await self._inherit(document, earlier, principal)
+            document, retried_trace = await self._inherit(document, earlier, principal)
             if continues:
                 await self._require_copyable(earlier)
         fault = None
         if settings.takes_test_faults:
             fault = sign_fault(self._gateway.keys, run_id, request.headers.get(HEADER))
-        return read_launch_request(
+        asked = read_launch_request(
             document,
             path,
             run_id=run_id,
@@ -130,10 +132,12 @@ class SubmitRoutes:
             settings=settings,
             test_fault_header=fault,
         )
+        return attrs.evolve(asked, retried_trace=retried_trace)
 
     async def _inherit(
         self, document: JsonObject, retried: RunId, principal: Principal
-    ) -> JsonObject:
+    ) -> tuple[JsonObject, str | None]:
+        """What is asked for, filled in from the retried run, and that run's place in a trace."""
         ports = self._gateway.ports
         # The organisation's own runs only, for operators too: what is run again is run here.
         found = await ports.runs.read(retried, principal.org_id)
@@ -149,11 +153,8 @@ class SubmitRoutes:
         if launch is None:
             raise unknown_run()
         given = document.get("input")
-        return inherit(
-            document,
-            launch,
-            await ports.launches.read_input(retried) if "input" not in document else given,
-        )
+        kept = await ports.launches.read_input(retried) if "input" not in document else given
+        return inherit(document, launch, kept), launch.trace_parent
 
     async def _require_copyable(self, retried: RunId) -> None:
         sheets = self._gateway.ports.sheets

@@ -62,9 +62,14 @@ class Submitter:
         trace_parent: str | None = None,
     ) -> Sequence[Handle | Rejected]:
         """Submit all in one commit. Raises `CapacityExceeded` when no permit came in time."""
-        attributes = {"deepline.runs": len(requests)}
-        tracing = self._ports.tracing
-        with tracing.span("deepline.submit", parent=trace_parent, attributes=attributes) as parent:
+        # A run that is run again begins a trace of its own, which leads back to the first one's.
+        links = [one.retried_trace for one in requests if one.retried_trace is not None]
+        with self._ports.tracing.span(
+            "deepline.submit",
+            parent=trace_parent,
+            attributes={"deepline.runs": len(requests)},
+            links=links,
+        ) as parent:
             return await self._submit(requests, principal, parent)
 
     async def _submit(

@@ -5,7 +5,7 @@ loop never mix. Spans are exported by a thread of the SDK, in batches, and dropp
 waited for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from importlib import metadata
@@ -14,7 +14,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
-from opentelemetry.trace import Span, Status, StatusCode, Tracer
+from opentelemetry.trace import Link, Span, Status, StatusCode, Tracer, get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from deepline.core.trace_parent import HEADER
@@ -34,9 +34,19 @@ class OtelTracing:
 
     @contextmanager
     def span(
-        self, name: str, *, parent: str | None, attributes: Attributes
+        self,
+        name: str,
+        *,
+        parent: str | None,
+        attributes: Attributes,
+        links: Sequence[str] = (),
     ) -> Iterator[str | None]:
-        span = self._tracer.start_span(name, context=_context(parent), attributes=dict(attributes))
+        span = self._tracer.start_span(
+            name,
+            context=_context(parent),
+            attributes=dict(attributes),
+            links=[Link(get_current_span(_context(one)).get_span_context()) for one in links],
+        )
         try:
             yield _parent_of(span)
         except Exception as error:
