@@ -10,7 +10,7 @@ import trio
 
 from deepline import ApiAddress, ApiClient, SubmitRequest
 from deepline.cli import providers
-from deepline.cli.doctor.database import _version
+from deepline.cli.doctor.database import _durability, _version
 from deepline.cli.doctor.examination import examine
 from deepline.cli.doctor.findings import Finding, State, bounded
 from deepline.cli.doctor.machine import provider_findings
@@ -49,7 +49,8 @@ async def test_a_whole_deployment_is_well(migrated_database: str, tmp_path: Path
             }
         )
 
-    assert states(found) == dict.fromkeys(
+    # The tests' own server is a fast one that would forget.
+    assert states(found) == {"durability": State.ADVICE} | dict.fromkeys(
         (
             "worker",
             "gateway",
@@ -59,6 +60,7 @@ async def test_a_whole_deployment_is_well(migrated_database: str, tmp_path: Path
             "clock",
             "schema",
             "lanes",
+            "waits",
             "internal token",
             "API key",
             "signing key",
@@ -67,6 +69,23 @@ async def test_a_whole_deployment_is_well(migrated_database: str, tmp_path: Path
         ),
         State.OK,
     )
+
+
+@pytest.mark.parametrize(
+    ("fsync", "commit", "state", "says"),
+    [
+        pytest.param("on", "on", State.OK, "is kept", id="durable"),
+        pytest.param("on", "remote_apply", State.OK, "is kept", id="synchronous-standby"),
+        pytest.param("on", "off", State.ADVICE, "synchronous_commit is off", id="asynchronous"),
+        pytest.param("off", "off", State.ADVICE, "fsync and synchronous_commit are", id="nothing"),
+    ],
+)
+def test_a_database_that_forgets_is_told(fsync: str, commit: str, state: State, says: str) -> None:
+    """A server that may lose answered commits when it dies is named with the setting (F64)."""
+    found = _durability(fsync=fsync, synchronous_commit=commit, full_page_writes="on")
+
+    assert (found.check, found.state) == ("durability", state)
+    assert says in found.says
 
 
 async def test_runs_that_nobody_serves_are_found(migrated_database: str, tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ class Figures:
 
     `unsettled` are runner terminals that no run has ended with yet. `detached` are parked runners;
     the oldest is the longest silence, and `silent` how many are past their timeout. `stuck` cleanup
-    has failed so often that somebody should look. `sandboxes` are those held, by provider.
+    has failed so often that somebody should look. `waits` are runs parked for an event without a
+    limit, which only a signal or a person ends (F26). `sandboxes` are those held, by provider.
     """
 
     taken_at: datetime
@@ -57,6 +58,7 @@ class Figures:
     outbox_dead: int = 0
     cleanup: Pile = EMPTY
     cleanup_stuck: int = 0
+    waits: Pile = EMPTY
     sandboxes: Mapping[str, int] = attrs.field(factory=dict[str, int])
 
 

@@ -24,7 +24,7 @@ class CensusContract:
         figures = await _taken(stores)
 
         assert figures.lanes == (LaneFigures(lane=LANE),)
-        assert _piles(figures) == [0, 0, 0, 0]
+        assert _piles(figures) == [0, 0, 0, 0, 0]
         assert (figures.silent, figures.outbox_dead, figures.cleanup_stuck) == (0, 0, 0)
         assert figures.sandboxes == {}
 
@@ -81,6 +81,20 @@ class CensusContract:
         assert (figures.detached.count, figures.silent) == (2, 1)
         assert figures.detached.oldest >= MINUTE / 4
 
+    async def test_waits_without_a_limit_show(self, stores: Stores) -> None:
+        """Only a signal or a person ends them, so somebody must be able to see them (F26)."""
+        scene = await Scene.on(stores)
+        bounded, unbounded = await scene.started("run-bounded"), await scene.started("run-open")
+        limit = scene.asleep(bounded).wake_at
+        await scene.park(bounded, attrs.evolve(scene.awaiting(bounded), expires_at=limit))
+        await scene.park(unbounded, attrs.evolve(scene.awaiting(unbounded), expires_at=None))
+        await stores.advance(MINUTE)
+
+        figures = await _taken(stores)
+
+        assert figures.waits.count == 1
+        assert MINUTE <= figures.waits.oldest < MINUTE + _SLACK
+
     async def test_what_is_left_undone_shows(self, stores: Stores) -> None:
         """Facts not delivered and sandboxes not deleted, with the age of the oldest."""
         scene = await Scene.on(stores)
@@ -101,5 +115,11 @@ async def _taken(stores: Stores) -> Figures:
 
 
 def _piles(figures: Figures) -> list[int]:
-    piles = (figures.unsettled, figures.detached, figures.outbox, figures.cleanup)
+    piles = (
+        figures.unsettled,
+        figures.detached,
+        figures.outbox,
+        figures.cleanup,
+        figures.waits,
+    )
     return [pile.count for pile in piles]

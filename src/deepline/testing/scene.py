@@ -239,6 +239,7 @@ class Scene:
         until: datetime | None = None,
         checkpoint: Checkpoint | None = None,
         silence: SilenceWatch | None = None,
+        why: Why = WHY,
     ) -> Parked:
         """Park the attempt for `LATER`, waiting for its runner unless told otherwise."""
         outcome = await self.stores.attempts.park(
@@ -248,7 +249,7 @@ class Scene:
             until=until or held.claim.claimed_at + LATER,
             checkpoint=checkpoint or Checkpoint(),
             silence=silence,
-            why=WHY,
+            why=why,
         )
         return expect(outcome, Parked)
 

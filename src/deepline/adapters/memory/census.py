@@ -9,7 +9,7 @@ from deepline.adapters.memory.world import Port
 from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.identity import Lane
 from deepline.core.model.run import RunStatus
-from deepline.core.model.suspension import DetachedSuspension
+from deepline.core.model.suspension import DetachedSuspension, EventSuspension
 from deepline.ports.census import Figures, LaneFigures, Pile
 
 
@@ -37,6 +37,7 @@ class MemoryCensus(Port):
                 outbox_dead=sum(row.dead_at is not None for row in facts),
                 cleanup=_pile((row.created_at for row in jobs), now),
                 cleanup_stuck=sum(row.failure_count >= stuck_after for row in jobs),
+                waits=_pile((row.updated_at for row in attempts if _waits_for_ever(row)), now),
                 sandboxes=dict(Counter(row.operation.provider for row in held)),
             )
 
@@ -88,6 +89,15 @@ def _is_parked(row: AttemptRow) -> bool:
         row.status is AttemptStatus.WAITING
         and row.runner_terminal is None
         and isinstance(row.suspension, DetachedSuspension)
+    )
+
+
+def _waits_for_ever(row: AttemptRow) -> bool:
+    return (
+        row.status is AttemptStatus.WAITING
+        and row.runner_terminal is None
+        and isinstance(row.suspension, EventSuspension)
+        and row.suspension.expires_at is None
     )
 
 

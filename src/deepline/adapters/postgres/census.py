@@ -1,4 +1,4 @@
-"""The census on Postgres (C58); see 0040_census.sql."""
+"""The census on Postgres (C58); see 0040_census.sql and 0063_waits.sql."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ from deepline.adapters.postgres.steps import Steps
 from deepline.core.model.identity import Lane
 from deepline.ports.census import Figures, LaneFigures, Pile
 
-_TAKE = "select {schema}.census(%s, %s)"
+_TAKE = "select {schema}.census(%s, %s), {schema}.waits_without_limit()"
 
 
 class PostgresCensus:
@@ -21,6 +21,7 @@ class PostgresCensus:
         """Count everything that is open, in one read."""
         rows: Any = await self._steps.read(_TAKE, silent_after.total_seconds(), stuck_after)
         found: Document = rows[0][0]
+        waits: Document = rows[0][1]
         return Figures(
             taken_at=instant(found["taken_at"]),
             lanes=tuple(_lane(one) for one in found["lanes"]),
@@ -31,6 +32,7 @@ class PostgresCensus:
             outbox_dead=found["outbox_dead"],
             cleanup=_pile(found["cleanup"]),
             cleanup_stuck=found["cleanup"]["stuck"],
+            waits=_pile(waits),
             sandboxes=dict(found["sandboxes"]),
         )
 

@@ -155,6 +155,18 @@ SHOWN: Sequence[_Shown] = (
         _alone(lambda all_: all_.cleanup_stuck),
     ),
     _Shown(
+        "deepline_waits_without_limit",
+        "Runs that wait for an event and set no limit.",
+        (),
+        _alone(lambda all_: all_.waits.count),
+    ),
+    _Shown(
+        "deepline_waits_without_limit_oldest_seconds",
+        "How long the longest of them has waited.",
+        (),
+        _alone(lambda all_: _age(all_.waits)),
+    ),
+    _Shown(
         "deepline_sandboxes_held",
         "Sandboxes held, also those on their way.",
         ("provider",),

@@ -1,4 +1,4 @@
-"""Checks of the store of record: it answers, it has our schema, its clock is ours."""
+"""Checks of the store of record: it answers, keeps what it answered, has our schema and clock."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -41,7 +41,8 @@ async def _server(settings: StoreSettings) -> Sequence[Finding]:
         try:
             rows = await connection.execute(
                 "select current_setting('server_version_num')::int,"
-                " extract(epoch from clock_timestamp())::float8"
+                " extract(epoch from clock_timestamp())::float8, current_setting('fsync'),"
+                " current_setting('synchronous_commit'), current_setting('full_page_writes')"
             )
             row = await rows.fetchone()
         finally:
@@ -49,7 +50,11 @@ async def _server(settings: StoreSettings) -> Sequence[Finding]:
                 await connection.close()
     assert row is not None
     took_ms = (trio.current_time() - began) * 1000
-    return [_version(int(row[0]), took_ms), _clock(float(row[1]))]
+    return [
+        _version(int(row[0]), took_ms),
+        _clock(float(row[1])),
+        _durability(fsync=row[2], synchronous_commit=row[3], full_page_writes=row[4]),
+    ]
 
 
 def _version(number: int, took_ms: float) -> Finding:
@@ -70,6 +75,18 @@ def _clock(theirs_s: float) -> Finding:
             "let both follow a time server; no lease depends on it, but times in logs will differ",
         )
     return ok("clock", "this machine and the database agree on the time")
+
+
+def _durability(**settings: str) -> Finding:
+    """A commit that was answered must be there after the server died (F64)."""
+    off = [name for name, value in settings.items() if value == "off"]
+    if not off:
+        return ok("durability", "what the database answered is kept when its server dies")
+    return advice(
+        "durability",
+        f"{' and '.join(off)} {'is' if len(off) == 1 else 'are'} off: answered commits may be lost",
+        "turn them on; after such a loss read docs/operations/backup.md, from `Restore` on",
+    )
 
 
 async def _schema(settings: StoreSettings) -> Sequence[Finding]:

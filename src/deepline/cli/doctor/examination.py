@@ -9,6 +9,7 @@ from deepline.cli.doctor.gateway import GatewayFacts, gateway_findings
 from deepline.cli.doctor.lanes import lane_findings
 from deepline.cli.doctor.machine import home_findings, provider_findings, role_findings
 from deepline.cli.doctor.records import record_findings
+from deepline.cli.doctor.waits import wait_findings
 from deepline.cli.embedded import DSN_VARIABLE, with_local_defaults
 from deepline.cli.failures import CommandFailed
 from deepline.cli.found_store import found_store
@@ -40,7 +41,9 @@ async def _store(values: Mapping[str, str], remedy: str, *, audit: bool) -> Sequ
     found = [*await database_findings(settings, remedy)]
     usable = not any(finding.state is State.BROKEN for finding in found)
     if usable:
-        found += await lane_findings(settings, read_limits(Reader(values)))
+        limits = read_limits(Reader(values))
+        found += await lane_findings(settings, limits)
+        found += await wait_findings(settings, limits)
     if audit and usable:
         found += await record_findings(settings)
     elif audit:
