@@ -7,6 +7,7 @@ from functools import partial
 import attrs
 import trio
 
+from deepline.adapters.postgres.checkout import SlowCheckout
 from deepline.adapters.postgres.migrate import schema_state
 from deepline.adapters.postgres.pool import ConnectionPool, PoolCounts
 from deepline.adapters.postgres.settings import ConnectionSettings, PoolSettings
@@ -42,6 +43,18 @@ async def check_schema(settings: StoreSettings) -> None:
     raise Unavailable(f"the database did not answer within {BOOT_S:.0f} s")
 
 
+def _tell_slow(telemetry: Telemetry, slow: SlowCheckout) -> None:
+    telemetry.warn(
+        CHANNEL,
+        "slow_checkout",
+        phase=slow.phase,
+        runId=slow.run_id,
+        requests=slow.requests,
+        waitedMs=round(slow.waited_s * 1000),
+        heldMs=round(slow.held_s * 1000),
+    )
+
+
 @asynccontextmanager
 async def opened_store(
     settings: StoreSettings, limits: Limits, telemetry: Telemetry, *, who: str
@@ -67,6 +80,7 @@ async def opened_store(
         connection,
         PoolSettings(size=settings.connections),
         waited=partial(telemetry.observe, "pool_wait_s"),
+        told=partial(_tell_slow, telemetry),
     )
 
     async def probe() -> None:

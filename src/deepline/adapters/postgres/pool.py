@@ -25,6 +25,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.waiting import Wait
 
 from deepline.adapters.postgres import breaker, classify
+from deepline.adapters.postgres.checkout import UNNAMED, Purpose, Told, slow_checkout
 from deepline.adapters.postgres.connection import TrioConnection
 from deepline.adapters.postgres.opening import open_connection
 from deepline.adapters.postgres.settings import ConnectionSettings, PoolSettings
@@ -75,11 +76,16 @@ class ConnectionPool:
     """Use it as a context manager; leaving it closes what is idle, the rest on its return."""
 
     def __init__(
-        self, settings: PoolSettings, connect: Connect, waited: Waited | None = None
+        self,
+        settings: PoolSettings,
+        connect: Connect,
+        waited: Waited | None = None,
+        told: Told | None = None,
     ) -> None:
         self._settings = settings
         self._connect = connect
         self._waited = waited
+        self._told = told
         self._policy = breaker.BreakerPolicy(
             settings.failures_to_open, settings.open_for.total_seconds()
         )
@@ -101,9 +107,10 @@ class ConnectionPool:
         connection: ConnectionSettings,
         settings: PoolSettings | None = None,
         waited: Waited | None = None,
+        told: Told | None = None,
     ) -> Self:
-        """A pool of connections of one kind."""
-        return cls(settings or PoolSettings(), partial(open_connection, connection), waited)
+        """A pool of connections of one kind; `told` hears of loans that took long."""
+        return cls(settings or PoolSettings(), partial(open_connection, connection), waited, told)
 
     async def __aenter__(self) -> Self:
         return self
@@ -124,8 +131,10 @@ class ConnectionPool:
             breaker_rejections=self._rejections.breaker,
         )
 
-    def lease(self, *, writes: bool = False) -> "Lease":
+    def lease(self, *, writes: bool = False, purpose: Purpose = UNNAMED) -> "Lease":
         """Lend a connection in autocommit mode for the length of an `async with` block.
+
+        `purpose` is told with the loan when it takes long.
 
         Failures of the database leave the block as port errors, classified in one place; anything
         else passes. With `writes`, a connection lost under a statement outside of any
@@ -134,7 +143,7 @@ class ConnectionPool:
 
         Raises CapacityExceeded when there is no room, Unavailable when there is no connection.
         """
-        return Lease(self, writes=writes)
+        return Lease(self, writes=writes, purpose=purpose)
 
     async def _lend(self) -> _Idle:
         asked_at = trio.current_time()
@@ -154,6 +163,14 @@ class ConnectionPool:
         if self._waited is not None:
             self._waited(trio.current_time() - asked_at)
         return taken
+
+    def _tell(self, purpose: Purpose, asked_at: float, lent_at: float) -> None:
+        if self._told is None:
+            return
+        held_s = trio.current_time() - lent_at
+        slow = slow_checkout(purpose, waited_s=lent_at - asked_at, held_s=held_s)
+        if slow is not None:
+            self._told(slow)
 
     def _take_back(self, taken: _Idle) -> None:
         """Keep the connection for the next borrower, or close it; free the slot."""
@@ -220,16 +237,20 @@ class ConnectionPool:
 class Lease:
     """One loan. A class rather than a generator, because it is entered for every statement."""
 
-    __slots__ = ("_pool", "_taken", "_writes")
+    __slots__ = ("_asked_at", "_lent_at", "_pool", "_purpose", "_taken", "_writes")
 
-    def __init__(self, pool: ConnectionPool, *, writes: bool) -> None:
+    def __init__(self, pool: ConnectionPool, *, writes: bool, purpose: Purpose) -> None:
         self._pool = pool
         self._writes = writes
+        self._purpose = purpose
+        self._asked_at = self._lent_at = 0.0
         self._taken: _Idle | None = None
 
     async def __aenter__(self) -> TrioConnection:
         assert self._taken is None, "a lease is entered once"
+        self._asked_at = trio.current_time()
         self._taken = await self._pool._lend()  # noqa: SLF001, two halves of one thing
+        self._lent_at = trio.current_time()
         return self._taken.connection
 
     async def __aexit__(
@@ -246,6 +267,7 @@ class Lease:
                     await _tidy(taken.connection)
         finally:
             self._pool._take_back(taken)  # noqa: SLF001
+            self._pool._tell(self._purpose, self._asked_at, self._lent_at)  # noqa: SLF001
         if isinstance(error, psycopg.Error):
             failure = self._pool._port_error(  # noqa: SLF001
                 error, taken.connection, writes=self._writes

@@ -13,6 +13,7 @@ import psycopg
 import trio
 from psycopg import sql
 
+from deepline.adapters.postgres.checkout import Purpose, purpose_of_query
 from deepline.adapters.postgres.group_commit import GroupCommit
 from deepline.adapters.postgres.pool import ConnectionPool
 from deepline.core.model.json_value import Json
@@ -43,6 +44,7 @@ class Steps:
         self._ends_at = math.inf
         # Composing a query costs about as much as sending it.
         self._queries: dict[tuple[str, ...], bytes] = {}
+        self._purposes: dict[str, Purpose] = {}
 
     def start(self, nursery: trio.Nursery) -> None:
         """Let the carriers of batches live in `nursery`, from their first use until `stop`."""
@@ -84,7 +86,7 @@ class Steps:
     async def call(self, function: str, *arguments: object) -> Sequence[Row]:
         """Call a function that writes, in a transaction of its own; returns its rows."""
         query = self._select("*", function, *["%s"] * len(arguments))
-        async with self._pool.lease(writes=True) as connection:
+        async with self._pool.lease(writes=True, purpose=Purpose(function)) as connection:
             return await (await connection.execute(query, arguments)).fetchall()
 
     async def read(self, query: str, *arguments: object) -> Sequence[Row]:
@@ -93,7 +95,8 @@ class Steps:
         if composed is None:
             composed = sql.SQL(query).format(schema=sql.Identifier(self.schema)).as_bytes()
             self._queries[query,] = composed
-        async with self._pool.lease() as connection:
+            self._purposes[query] = purpose_of_query(query)
+        async with self._pool.lease(purpose=self._purposes[query]) as connection:
             return await (await connection.execute(composed, arguments)).fetchall()
 
     def _open_group(self, function: str, arguments: Sequence[Argument]) -> GroupCommit:
@@ -123,7 +126,8 @@ class Steps:
         places = [f"${place}" for place in range(1, len(arguments) + 2)]
         statement = self._select("answer", function, *places)
         texts = [f"[{','.join(requests)}]", *map(_text, arguments)]
-        async with self._pool.lease(writes=True) as connection:
+        purpose = Purpose(function, requests)
+        async with self._pool.lease(writes=True, purpose=purpose) as connection:
             answers = await connection.call(statement, [text.encode() for text in texts])
         return [None if answer is None else json.loads(answer) for answer in answers]
 

@@ -14,6 +14,7 @@ _LOOP_FAILURES = frozenset(
         "immediate_dispatch_settled",
         "outbox_delivery_failed",
         "runtime_sandbox_cleanup_failed",
+        "slow_checkout",
         "write_repeated",
     }
 )

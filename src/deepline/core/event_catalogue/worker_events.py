@@ -13,6 +13,13 @@ PROCESSES = (
     event(
         HOST,
         "warn",
+        "slow_checkout",
+        "phase runId requests waitedMs heldMs",
+        "A step waited for a database connection, or held one, for a second or more.",
+    ),
+    event(
+        HOST,
+        "warn",
         "test_fault_armed",
         "call",
         "The process will die at this call of the store, as a test asked.",
