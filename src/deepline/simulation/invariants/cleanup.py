@@ -10,6 +10,7 @@ from deepline.core.model.attempt import AttemptStatus
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.suspension import DetachedSuspension
 from deepline.simulation.history import Event
+from deepline.simulation.invariants.verdicts import was_never_started
 from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
 
 
@@ -83,6 +84,8 @@ def _not_owed_while_bound(step: Step) -> str | None:
 def _not_left_while_bound(step: Step) -> str | None:
     before = step.before
     if before is None or not before.live or not isinstance(before.suspension, DetachedSuspension):
+        return None
+    if was_never_started(step, before.suspension):
         return None
     return f"attempt {before.attempt} was given up though its runner may live"
 

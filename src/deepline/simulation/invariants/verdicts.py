@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from deepline.adapters.memory.rows import AttemptRow
 from deepline.core import silence
+from deepline.core.model.attempt import RetireReason
 from deepline.core.model.checkpoint import SilenceWatch
 from deepline.core.model.identity import AttemptKey, RunId
 from deepline.core.model.sandbox import PROVES_GONE, UNANSWERED, Stage
@@ -190,7 +191,19 @@ def _not_given_up(step: Step) -> str | None:
     before = step.before
     if before is None or not isinstance(before.suspension, DetachedSuspension):
         return None
+    if was_never_started(step, before.suspension):
+        return None
     return f"attempt {before.attempt} was given up while its runner may be at work"
+
+
+def was_never_started(step: Step, suspension: DetachedSuspension) -> bool:
+    """Whether who bound the sandbox lets go of it for want of an answer, with no runner in it.
+
+    Only the holder of the claim starts one, after the answer, and it is the holder that lets go.
+    """
+    row = step.scene.world.attempts[AttemptKey(step.run_id, suspension.runner_attempt)]
+    unheard = row.retired_reason is RetireReason.PRE_CODE
+    return unheard and suspension.sandbox_id not in step.scene.site.started
 
 
 def _pauses_passed(row: AttemptRow) -> int:
