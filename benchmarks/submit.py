@@ -29,7 +29,7 @@ Once = Callable[[int], Awaitable[object]]
 def figures(rounds: int) -> Iterator[Figure]:
     """One by one against the engine's own spawn, and a batch against one by one."""
     with databases() as made:
-        for tasks in (1, CONNECTIONS):
+        for tasks in (1, CONNECTIONS, 10):
             reference = partial(reference_rate, made, tasks)
             turns = Turns(take_turns(rounds, reference, partial(our_rate, made, tasks)))
             yield _figure(f"submit, {tasks} at a time", turns, "spawn_task", 0.6)

@@ -1,5 +1,8 @@
 """The one HTTP client: what failed and what that means, and no place lost on the way."""
 
+import gc
+from functools import partial
+
 import pytest
 import trio
 
@@ -175,3 +178,21 @@ def test_a_call_does_not_show_its_secrets() -> None:
 
     for secret in ("key-secret", "t-secret", "body-secret", "abc"):
         assert secret not in repr(call)
+
+
+async def test_a_body_that_is_cut_short_leaves_nothing_behind() -> None:
+    """A request that is cancelled while its body is being sent is quietly over."""
+    never = trio.Event()
+
+    async def deaf(_: trio.SocketStream) -> None:
+        await never.wait()
+
+    async with trio.open_nursery() as nursery, LimitedClient() as client:
+        [listener] = await nursery.start(partial(trio.serve_tcp, deaf, 0, host="127.0.0.1"))
+        url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
+        with trio.move_on_after(0.3) as scope:
+            await client.request(Call(method="POST", url=url, content=bytes(50 << 20)))
+        gc.collect()
+        nursery.cancel_scope.cancel()
+
+    assert scope.cancelled_caught

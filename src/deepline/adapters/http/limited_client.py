@@ -67,6 +67,27 @@ class Answer:
     body: bytes | None = attrs.field(repr=False)
 
 
+class _Body(httpx.AsyncByteStream):
+    """A request's body in one part, given out by a plain iterator.
+
+    httpx's own is an async generator, which is collected unfinished when a request ends while its
+    body is being sent, and of that Trio warns.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._left = [content]
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        self._left = [self._content]
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._left:
+            raise StopAsyncIteration
+        return self._left.pop()
+
+
 class LimitedClient:
     """An HTTP client of at most `connections` requests at once; open it with `async with`.
 
@@ -132,6 +153,7 @@ class LimitedClient:
                     params=dict(call.query) or None,
                     content=call.content,
                 )
+                request.stream = _Body(call.content or b"")
                 reply = await client.send(request, stream=True)
             stack.push_async_callback(_close, reply)
             yield reply
