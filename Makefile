@@ -41,8 +41,8 @@ lint: venv types imports ## style, types, async rules and who imports whom
 	@$(py) -m flake8 $(python_dirs)
 
 types: venv ## mypy over all, basedpyright over the public API
-	@$(py) -m mypy $(python_dirs)
-	@$(py) -m basedpyright
+	@$(py) -m basedpyright & beside=$$!; \
+	    failed=0; $(py) -m mypy $(python_dirs) || failed=1; wait $$beside && exit $$failed
 
 imports: venv ## the import contracts of pyproject.toml
 	@.venv/bin/lint-imports --no-logo
