@@ -13,7 +13,7 @@ end $$;
 create function {schema}.hold_back_on(p_lane text) returns void language plpgsql as $$
 begin
     execute format(
-        'create trigger held_back before insert on absurd.%I
+        'create or replace trigger held_back before insert on absurd.%I
             for each row when (new.attempt = 1) execute function %s()',
         'r_' || p_lane, '{schema}.hold_back'::regproc);
 end $$;
