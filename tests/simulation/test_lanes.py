@@ -32,17 +32,21 @@ def scene_of(mixture: Mixture = LEAVES) -> Scene:
     return Scene(stage=make_stage(WorldOptions(mixture=mixture), Dice(1)), site=Site())
 
 
-def event(kind: str, what: str) -> Event:
+def event(kind: str, what: str, operation: str = "") -> Event:
     """What a worker says."""
-    return Event(0.0, "w1.1", "", kind, "", 0, what)
+    return Event(0.0, "w1.1", operation, kind, "", 0, what)
 
 
-def told(scene: Scene, number: str, kind: str, what: str) -> list[str]:
+def told(scene: Scene, number: str, kind: str, what: str, operation: str = "") -> list[str]:
     """What a rule says to an event."""
     (rule,) = [one for one in LANES if one.number == number]
     looks = [look for heard, look in rule.events if heard == kind]
     assert looks
-    return [problem for look in looks if (problem := look(event(kind, what), scene)) is not None]
+    return [
+        problem
+        for look in looks
+        if (problem := look(event(kind, what, operation), scene)) is not None
+    ]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +135,32 @@ def test_only_left_lanes_are_adopted(state: LaneState, problem: str) -> None:
     found = told(scene, "C56", "adopted", f"{LANE} rule")
 
     assert [problem in one for one in found] == [True] * bool(problem)
+
+
+def test_an_unheard_claim_is_in_nobodys_hand() -> None:
+    """C57: a worker may leave while the store believes it has what no answer told it of."""
+    scene = scene_of()
+    world = scene.world
+    world.queue.add_lane(LANE)
+    run_id = RunId("r1")
+    task = world.queue.spawn_held(LANE, run_id, engine=5, finaliser=3)
+    scene.memory["claim", "w1.1"] = (world.now(), "w1.1:7")
+    task.current.claimed_by = "w1.1:7"
+    task.current.claim_expires_at = world.now() + timedelta(seconds=60)
+
+    assert "in hand" in told(scene, "C57", "drained", f"{LANE} drain.adopted")[0]
+    assert told(scene, "C57", "fault", "reply_slow", operation="attempts.claim") == []
+    assert "in hand" in told(scene, "C57", "drained", f"{LANE} drain.adopted")[0]
+    assert told(scene, "C57", "fault", "reply_lost", operation="attempts.claim") == []
+    assert told(scene, "C57", "drained", f"{LANE} drain.adopted") == []
+
+
+@pytest.mark.parametrize("seed", [3267, 6759])
+def test_worlds_in_which_others_follow_at_once(seed: int) -> None:
+    """C56, C57: a claim given back is taken by others in the same instant, or never heard of."""
+    history = simulate(WorldOptions(), seed)
+
+    assert history.held, history.violations
 
 
 def test_due_work_that_nobody_comes_to_is_noticed() -> None:

@@ -66,6 +66,11 @@ def _let_begin(step: Step) -> str | None:
     scene, run = step.scene, step.scene.world.runs[step.run_id]
     if step.operation != "attempts.claim" or run.admitted_at != scene.world.now():
         return None
+    # Whoever lets go at once is followed by others at the same instant; the first let it begin.
+    begun = ("begun", step.run_id)
+    if begun in scene.memory:
+        return None
+    scene.memory[begun] = True
     own = scene.lanes.get(step.actor.partition(".")[0])
     if own == run.lane or scene.stage.mixture.adoption is AdoptionPolicy.ALL:
         return None
@@ -76,6 +81,21 @@ def _let_begin(step: Step) -> str | None:
 
 def _given_away(event: Event, scene: Scene) -> None:
     scene.memory["given away", _lane_of(event)] = True
+
+
+def _noted_claim(step: Step) -> None:
+    if step.operation == "attempts.claim" and step.after.claimed_by is not None:
+        scene = step.scene
+        scene.memory["claim", step.actor] = (scene.world.now(), step.after.claimed_by)
+
+
+def _noted_silence(event: Event, scene: Scene) -> None:
+    """Remember the claim whose answer is lost at this instant: nobody holds it, and it lapses."""
+    if (event.operation, event.what) != ("attempts.claim", "reply_lost"):
+        return
+    match scene.memory.get(("claim", event.actor)):
+        case (at, str(owner)) if at == scene.world.now():
+            scene.memory["unheard", owner] = True
 
 
 def _claims_what_it_serves(step: Step) -> str | None:
@@ -111,7 +131,8 @@ def _left_nothing(event: Event, scene: Scene) -> str | None:
     world, lane = scene.world, _lane_of(event)
     for task in world.queue.tasks.values():
         claimed_by = task.current.claimed_by or ""
-        in_hand = task.open and claimed_by.partition(":")[0] == event.actor
+        heard = ("unheard", claimed_by) not in scene.memory
+        in_hand = task.open and heard and claimed_by.partition(":")[0] == event.actor
         until = task.current.claim_expires_at
         if in_hand and task.lane == lane and until is not None and until > world.now():
             return f"{event.actor} leaves with {task.run_id} in hand"
@@ -141,6 +162,11 @@ LANES: tuple[Invariant, ...] = (
     invariant(
         "C57",
         "A worker leaves its lane with nothing in hand, and a lane is removed only when empty.",
-        events=[("drained", _left_nothing), ("lane removed", _removed_empty)],
+        steps=[(Moment.ENGINE, _noted_claim)],
+        events=[
+            ("fault", _noted_silence),
+            ("drained", _left_nothing),
+            ("lane removed", _removed_empty),
+        ],
     ),
 )
