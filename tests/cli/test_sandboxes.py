@@ -1,6 +1,8 @@
 """`deepline sandboxes` over a real database and real local sandboxes (F66, I12)."""
 
+import getpass
 import json
+import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
@@ -181,6 +183,7 @@ def test_a_sandbox_is_stated_gone(machine: Machine, capsys: pytest.CaptureFixtur
     told = ["sandboxes", "gone", name, "--why", "the account is closed", "--by", "ann"]
 
     assert run([*told[:3], "--why", " ", "--yes"]) == ExitCode.USAGE
+    assert run([*told[:3], "--why", "x" * 1_001, "--yes"]) == ExitCode.USAGE
     assert run(told) == ExitCode.USAGE
     assert run([*told, "--yes"]) == ExitCode.REFUSED
     assert "its provider still shows it" in capsys.readouterr().err
@@ -217,6 +220,24 @@ def test_what_nobody_could_look_at_is_stated_on_purpose(
     assert "deletion owed" in capsys.readouterr().out
     assert run([*told, "--unseen"]) == ExitCode.DONE
     assert "not looked at" in capsys.readouterr().out
+
+
+def test_an_account_without_a_name_states_by_its_number(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container an account may be in no file of users."""
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found")
+
+    held = owed(machine)
+    assert held.operation is not None
+    monkeypatch.setenv("DEEPLINE_PLAY_RUNNER_BACKEND", "modal")
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    told = ["sandboxes", "gone", held.operation.name, "--why", "scrap", "--unseen", "--yes"]
+
+    assert run(told) == ExitCode.DONE
+    assert f"stated gone by uid {os.getuid()}@" in capsys.readouterr().out
 
 
 def test_an_owed_deletion_is_hastened(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """`deepline sandboxes`: what exists at the providers, what is nobody's, and deleting one."""
 
 import getpass
+import os
 import platform
 import random
 import sys
@@ -47,6 +48,8 @@ class Tools:
     deleting: Deleting
     stating: Stating
 
+
+LONGEST_WHY = 1_000
 
 Use = Callable[[Tools], Awaitable[ExitCode]]
 Most = Annotated[int, Parameter(validator=Number(gte=1, lte=100_000))]
@@ -153,7 +156,7 @@ def gone(
     name
         Its id, its name or its operation, as `list` shows them.
     why
-        How you know, for whoever asks later.
+        How you know, for whoever asks later; at most 1,000 characters.
     by
         Who says so; the user of this machine unless named.
     unseen
@@ -161,8 +164,10 @@ def gone(
     yes
         Do it without being asked.
     """
-    if not why.strip():
-        raise CommandFailed("--why must say how you know", ExitCode.USAGE)
+    if not 0 < len(why.strip()) <= LONGEST_WHY:
+        raise CommandFailed(
+            f"--why must say how you know, in at most {LONGEST_WHY:,} characters", ExitCode.USAGE
+        )
     statement = Statement(named=name, by=by or _user(), why=why.strip(), unseen=unseen)
     return _with_tools(partial(_gone, statement, yes))
 
@@ -178,7 +183,11 @@ async def _gone(statement: Statement, confirmed: bool, tools: Tools) -> ExitCode
 
 
 def _user() -> str:
-    return f"{getpass.getuser()}@{platform.node()}"
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = f"uid {os.getuid()}"  # an account that no file of users knows, as in a container
+    return f"{name}@{platform.node()}"
 
 
 async def _list(query: SandboxQuery, limit: int, json: bool, tools: Tools) -> ExitCode:  # noqa: FBT001
