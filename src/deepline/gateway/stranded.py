@@ -38,11 +38,18 @@ class StrandedLanes:
             return frozenset()
         now = self.clock.now()
         if self._looked_at is None or now - self._looked_at >= LOOK_EVERY:
-            states = await self.lanes.all()
+            before, self._looked_at = (
+                self._looked_at,
+                now,
+            )  # those who ask meanwhile do not look too
+            try:
+                states = await self.lanes.all()
+            except BaseException:
+                self._looked_at = before
+                raise
             self._found = frozenset(
                 state.lane
                 for state in states
                 if standing_of(state, self.lost_after) is Standing.STRANDED
             )
-            self._looked_at = now
         return frozenset(run.run_id for run in waiting if run.lane in self._found)
