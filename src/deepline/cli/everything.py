@@ -119,6 +119,7 @@ class _Everything:
     metrics: BoundListeners | None
 
     async def serve(self, stop: Stop, report: Report) -> None:
+        """Run all roles in one process until stopped."""
         chance = random.SystemRandom()
         role = self.roles.worker
         name = instance_name(role.name, chance)

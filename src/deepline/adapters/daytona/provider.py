@@ -75,6 +75,7 @@ class DaytonaProvider:
         return NAME
 
     async def create(self, operation: Operation, resources: Resources) -> SandboxRef:
+        """Create under the operation's name, or find what is there, and wait until it runs."""
         wanted = wanted_sandbox(operation, resources, self._settings)
         organization = await self._identity.organization()
         try:
@@ -96,6 +97,7 @@ class DaytonaProvider:
         return None if seen is None else self._ref(seen)
 
     async def start(self, sandbox: SandboxRef, runner: RunnerStart) -> StartedRunner:
+        """Upload the runner and start it in a session of its own, once for the sandbox's life."""
         await self._ours(sandbox)
         try:
             seen, toolbox = await self._sdk.get(sandbox.sandbox_id)
@@ -106,6 +108,7 @@ class DaytonaProvider:
         return await start_runner(toolbox, runner)
 
     async def inspect(self, sandbox: SandboxRef, *, command_id: str | None) -> Inspection:
+        """Look at sandbox and runner; what cannot be asked is a stage of its own."""
         if sandbox.routing_domain is None:
             return Inspection(stage=Stage.MISSING_ROUTING_DOMAIN)
         try:
@@ -121,6 +124,7 @@ class DaytonaProvider:
         return await read_remains(self._sdk, self._inspector, sandbox.sandbox_id)
 
     async def delete(self, sandbox: SandboxRef, acceptance: Acceptance | None) -> DeleteOutcome:
+        """Ask for deletion; another organisation's sandbox is `Misrouted` and left alone."""
         if sandbox.routing_domain is None:
             return DeleteFailed(
                 code="missing_routing_domain",
@@ -136,6 +140,7 @@ class DaytonaProvider:
             return DeleteFailed(code="unavailable", detail=str(failure))
 
     async def owned(self, after: str | None = None) -> OwnedPage:
+        """List the sandboxes that carry our owner's label, a page at a time."""
         await self._identity.organization()
         labels = {OWNER_LABEL: self._settings.owner}
         try:

@@ -116,6 +116,7 @@ class _Reader:
         self._failures = 0
 
     async def run(self, feed: EventFeed) -> None:
+        """Read until the end or a failure, which is left on the feed."""
         async with self._send:
             try:
                 while not await self._read_once():

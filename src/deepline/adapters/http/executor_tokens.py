@@ -106,6 +106,7 @@ class HttpExecutorTokens:
         self._scheduler_schema = scheduler_schema
 
     async def mint(self, launch: Launch, ref: AttemptRef) -> ExecutorToken:
+        """Ask within the budget and classify what was heard last (C16)."""
         trace_id = f"{self._chance.getrandbits(128):032x}"
         started_at = self._clock.monotonic()
         seen = _Seen()

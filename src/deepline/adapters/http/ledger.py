@@ -32,6 +32,7 @@ class HttpLedger:
         self._credentials = credentials
 
     async def deliver(self, launch: Launch, facts: Sequence[Fact]) -> None:
+        """Post all facts of the run in one request, in order; raises what the port says."""
         body = encode_json(
             {
                 "runId": launch.run_id,

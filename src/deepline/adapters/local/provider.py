@@ -79,6 +79,7 @@ class LocalProvider:
         return (await self._enclosing()).level
 
     async def create(self, operation: Operation, resources: Resources) -> SandboxRef:
+        """Make the sandbox's directory, or find the one of the same operation."""
         if not resources.network:
             raise Refused(
                 "network_needed",
@@ -99,6 +100,7 @@ class LocalProvider:
         return await self._ref(operation.name)
 
     async def start(self, sandbox: SandboxRef, runner: RunnerStart) -> StartedRunner:
+        """Start the supervisor detached, unless the sandbox had one before."""
         home = self._root.home(await self._name_of(sandbox))
         spec, state = await self._blocking(lambda: (home.spec(), read_state(home)))
         if spec is None:
@@ -108,6 +110,7 @@ class LocalProvider:
         return STARTED
 
     async def inspect(self, sandbox: SandboxRef, *, command_id: str | None) -> Inspection:
+        """Read lock and files; the lock alone says whether something runs."""
         try:
             name = await self._name_of(sandbox)
         except Refused as refusal:
@@ -121,6 +124,7 @@ class LocalProvider:
         return await self._blocking(lambda: read_remains(self._root, name))
 
     async def delete(self, sandbox: SandboxRef, acceptance: Acceptance | None) -> DeleteOutcome:
+        """End what runs in it and take the directory away."""
         if sandbox.routing_domain not in {None, self._root.org}:
             return Misrouted(routing_domain=sandbox.routing_domain)
         try:

@@ -14,6 +14,8 @@ class MemoryApiKeys(Port):
     """Keys of people and programs."""
 
     async def add(self, key_hash: str, org_id: OrgId, *, label: str, operator: bool) -> ApiKey:
+        """Keep a new key by its hash."""
+
         def effect() -> ApiKey:
             if key_hash in self.world.api_keys:
                 raise Refused("key_exists", "this key is stored already; make another one")
@@ -45,6 +47,8 @@ class MemoryApiKeys(Port):
         return await self._step("api_keys.all", effect)
 
     async def revoke(self, key_id: str) -> bool:
+        """Mark a key revoked; False for one that is not there."""
+
         def effect() -> bool:
             for key_hash, key in self.world.api_keys.items():
                 if key.key_id == key_id:

@@ -33,6 +33,8 @@ class MemoryCapacity(Port):
         org_limit: int | None,
         environment: RuntimeEnvironment | None = None,
     ) -> Reservation:
+        """Reserve, or answer the attempt's open reservation with its next step."""
+
         def effect() -> Reservation:
             attempt = self.world.attempt_of(ref)
             if attempt is None or attempt.status is not AttemptStatus.RUNNING:

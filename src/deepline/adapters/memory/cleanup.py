@@ -20,6 +20,8 @@ class MemoryCleanup(Port):
     async def claim(
         self, owner: str, providers: Sequence[str], *, limit: int, lease: timedelta
     ) -> Sequence[CleanupJob]:
+        """Lease due jobs of these providers, the longest due first."""
+
         def effect() -> Sequence[CleanupJob]:
             now = self.world.now()
             due = [
@@ -35,6 +37,8 @@ class MemoryCleanup(Port):
     async def claim_for(
         self, key: AttemptKey, owner: str, *, lease: timedelta
     ) -> Sequence[CleanupJob]:
+        """Lease the open jobs of one attempt, due or not."""
+
         def effect() -> Sequence[CleanupJob]:
             jobs = [job for job in self.world.open_cleanup.values() if job.key == key]
             return self._lease(jobs, owner, len(jobs), lease)
@@ -44,6 +48,8 @@ class MemoryCleanup(Port):
     async def claim_sandboxes(
         self, run_id: RunId, sandboxes: Sequence[SandboxRef], owner: str, *, lease: timedelta
     ) -> Sequence[CleanupJob]:
+        """Lease the open jobs of these sandboxes of a run, due or not."""
+
         def effect() -> Sequence[CleanupJob]:
             named = {(one.provider, one.sandbox_id) for one in sandboxes}
             jobs = [
@@ -87,6 +93,8 @@ class MemoryCleanup(Port):
         return next((event.at for event in events if _accepts(event, job)), None)
 
     async def record_event(self, job: CleanupJob, kind: str, fields: JsonObject) -> None:
+        """Keep an event; only the first acceptance of a job counts, and it ends the use."""
+
         def effect() -> None:
             events = self.world.cleanup_events.setdefault(job.key.run_id, [])
             if kind == ACCEPTED and any(_is_repeated(event, job) for event in events):
@@ -108,6 +116,8 @@ class MemoryCleanup(Port):
         await self._step("cleanup.record_event", effect)
 
     async def record_found(self, job: CleanupJob, sandbox: SandboxRef) -> bool:
+        """Write down the sandbox of a held job that had none; False for any other job."""
+
         def effect() -> bool:
             row = self._held(job)
             if row is None or row.sandbox_id is not None:
@@ -126,6 +136,8 @@ class MemoryCleanup(Port):
         return await self._step("cleanup.record_found", effect)
 
     async def finish(self, job: CleanupJob, result: JobResult) -> bool:
+        """Close a held job or set it due again; False when the lease is lost."""
+
         def effect() -> bool:
             row = self._held(job)
             if row is None:

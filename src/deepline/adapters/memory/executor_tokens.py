@@ -24,6 +24,8 @@ class MemoryExecutorTokens(Port):
     minted: int = 0
 
     async def mint(self, launch: Launch, ref: AttemptRef) -> ExecutorToken:
+        """Answer what the script says next, and a new token when it is silent."""
+
         def effect() -> ExecutorToken:
             if self.script:
                 raise self.script.popleft()

@@ -19,6 +19,8 @@ class MemoryLaunches(Port):
         return await self._step("launches.read", effect)
 
     async def read_input(self, run_id: RunId) -> Json:
+        """The input as submitted. Raises `NotFound` when the run is unknown."""
+
         def effect() -> Json:
             stored = self.world.launches.get(run_id)
             if stored is None:
@@ -41,6 +43,8 @@ class MemoryLaunches(Port):
         await self._step("launches.put_bundle", effect)
 
     async def read_bundle(self, org_id: OrgId, bundle_hash: str) -> bytes:
+        """The organisation's bundle of this hash. Raises `NotFound`."""
+
         def effect() -> bytes:
             content = self.world.bundles.get((org_id, bundle_hash))
             if content is None:

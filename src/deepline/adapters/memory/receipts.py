@@ -20,6 +20,8 @@ class MemoryReceipts(Port):
     """What a run has done outside."""
 
     async def save_step(self, key: AttemptKey, step: str, output: Json) -> StepResult:
+        """Keep the first result of a step, and answer it."""
+
         def effect() -> StepResult:
             if self.world.live_attempt(key) is None:
                 raise FenceLost(f"attempt {key.attempt} of run {key.run_id} is over")
@@ -37,6 +39,8 @@ class MemoryReceipts(Port):
     async def lease(
         self, key: AttemptKey, receipt: str, holder: str, *, redo: bool = False
     ) -> LeaseAnswer:
+        """Lease an action to the attempt, or answer who has it or what came of it."""
+
         def effect() -> LeaseAnswer:
             if self.world.live_attempt(key) is None:
                 raise FenceLost(f"attempt {key.attempt} of run {key.run_id} is over")
@@ -55,6 +59,8 @@ class MemoryReceipts(Port):
     async def complete(
         self, key: AttemptKey, receipt: str, holder: str, output: Json
     ) -> ReceiptDone:
+        """Keep the first result of a leased action, and answer it."""
+
         def effect() -> ReceiptDone:
             row = self.world.receipts.get(key.run_id, {}).get(receipt)
             if row is None or (row.attempt, row.holder) != (key.attempt, holder):
@@ -66,6 +72,8 @@ class MemoryReceipts(Port):
         return await self._step("receipts.complete", effect)
 
     async def release(self, ref: AttemptRef, *, reason: str) -> int:
+        """Release what is leased to the attempt; answers how many it was."""
+
         def effect() -> int:
             if self.world.attempt_of(ref) is not None:
                 return 0

@@ -20,6 +20,8 @@ class MemoryRuns(Port):
         return row if row is not None and org_id in (None, row.org_id) else None
 
     async def read(self, run_id: RunId, org_id: OrgId | None) -> RunOutcome | None:
+        """One run, unless it is another organisation's."""
+
         def effect() -> RunOutcome | None:
             row = self._visible(run_id, org_id)
             if row is None:
@@ -31,6 +33,8 @@ class MemoryRuns(Port):
         return await self._step("runs.read", effect)
 
     async def list(self, which: RunFilter) -> Sequence[Run]:
+        """The newest runs that fit the filter."""
+
         def effect() -> Sequence[Run]:
             limit = min(max(which.limit, 1), 500)
             found = (row for row in self.world.runs.values() if _matches(row, which))
@@ -40,6 +44,8 @@ class MemoryRuns(Port):
         return await self._step("runs.list", effect)
 
     async def evidence(self, run_id: RunId, org_id: OrgId | None) -> RunEvidence | None:
+        """All that is kept of one run, unless it is another organisation's."""
+
         def effect() -> RunEvidence | None:
             row = self._visible(run_id, org_id)
             return (

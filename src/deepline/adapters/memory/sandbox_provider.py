@@ -100,6 +100,7 @@ class MemorySandboxProvider:
         return None
 
     async def create(self, operation: Operation, resources: Resources) -> SandboxRef:
+        """Create, or find the one of this operation; a name of another's is refused."""
         await self._enter("create")
         sandbox = self._named(operation.name)
         if sandbox is None:
@@ -123,6 +124,7 @@ class MemorySandboxProvider:
         return sandbox
 
     async def find(self, operation: Operation) -> SandboxRef | None:
+        """Find by name; a name of another operation's is refused."""
         await self._enter("find")
         sandbox = self._named(operation.name)
         await self._leave("find")
@@ -132,6 +134,7 @@ class MemorySandboxProvider:
         return sandbox.ref
 
     async def start(self, sandbox: SandboxRef, runner: RunnerStart) -> StartedRunner:
+        """Begin the scripted life, once."""
         await self._enter("start")
         known = self.sandboxes.get(sandbox.sandbox_id)
         if known is None or known.delete_accepted_at is not None:
@@ -165,6 +168,7 @@ class MemorySandboxProvider:
         return Inspection(stage=Stage.COMMAND_EXITED, exit_code=life.exit_code, result=life.result)
 
     async def remains(self, sandbox: SandboxRef) -> Remains | None:
+        """What the scripted life had printed, while the sandbox is there."""
         await self._enter("remains")
         known = self.sandboxes.get(sandbox.sandbox_id)
         found = self._inspection(sandbox)
@@ -196,6 +200,7 @@ class MemorySandboxProvider:
         return DeletePending(code="deleting", detail="takes a while", accepted=acceptance is None)
 
     async def owned(self, after: str | None = None) -> OwnedPage:
+        """All that is alive, in one page."""
         await self._enter("owned")
         alive = [one for one in self.sandboxes.values() if not self._gone(one)]
         await self._leave("owned")

@@ -13,6 +13,8 @@ class MemorySecrets(Port):
     """Secrets by organisation and name."""
 
     async def put(self, org_id: OrgId, name: str, sealed: bytes) -> SecretRecord:
+        """Keep a sealed secret in the place of its namesake."""
+
         def effect() -> SecretRecord:
             secrets = self.world.secrets.setdefault(org_id, {})
             if name not in secrets and len(secrets) >= MOST_SECRETS:

@@ -16,6 +16,8 @@ class MemorySheets(Port):
     async def open_sheet(
         self, key: AttemptKey, table_namespace: str, *, total: int
     ) -> Sequence[int]:
+        """Declare a sheet once; answers which rows are finished already."""
+
         def effect() -> Sequence[int]:
             self._require_live(key)
             tables = self.world.sheets.setdefault(key.run_id, {})
@@ -27,6 +29,8 @@ class MemorySheets(Port):
     async def finish_rows(
         self, key: AttemptKey, table_namespace: str, rows: Sequence[RowOutcome]
     ) -> int:
+        """Keep the first outcome of each row while the attempt lives; answers how many were new."""
+
         def effect() -> int:
             self._require_live(key)
             table = self.world.sheets.get(key.run_id, {}).get(table_namespace)
@@ -46,6 +50,8 @@ class MemorySheets(Port):
     async def read_rows(
         self, run_id: RunId, table_namespace: str, *, after: int, limit: int
     ) -> Sequence[SheetRow]:
+        """Finished rows above an index, in order."""
+
         def effect() -> Sequence[SheetRow]:
             table = self.world.sheets.get(run_id, {}).get(table_namespace)
             if table is None:
@@ -63,6 +69,8 @@ class MemorySheets(Port):
     async def settled(
         self, key: AttemptKey, table_namespaces: Sequence[str]
     ) -> Sequence[SheetCounts]:
+        """The counts of each named sheet that exists."""
+
         def effect() -> Sequence[SheetCounts]:
             tables = self.world.sheets.get(key.run_id, {})
             return [_counts(name, tables[name]) for name in table_namespaces if name in tables]

@@ -16,6 +16,8 @@ class MemoryUsage(Port):
     """Times of sandboxes, written where a sandbox is recorded and where it is proven gone."""
 
     async def backfill(self, run_id: RunId) -> bool:
+        """Add what an ended run lacks; True when something was added."""
+
         def effect() -> bool:
             run = self.world.runs.get(run_id)
             if run is None or not run.ended:
@@ -32,6 +34,8 @@ class MemoryUsage(Port):
         return await self._step("usage.of_run", effect)
 
     async def of_organisation(self, org_id: OrgId, *, since: datetime) -> float:
+        """Seconds of sandbox time that ended since then."""
+
         def effect() -> float:
             return sum(
                 (row.ended_at - row.started_at).total_seconds()
@@ -45,6 +49,8 @@ class MemoryUsage(Port):
     async def organisations(
         self, org_id: OrgId | None, *, since: datetime, limit: int
     ) -> Sequence[OrganisationUse]:
+        """Organisations with use since then, by name."""
+
         def effect() -> Sequence[OrganisationUse]:
             uses: dict[OrgId, OrganisationUse] = {}
             for row in self._within(org_id, since):
@@ -59,6 +65,8 @@ class MemoryUsage(Port):
         return await self._step("usage.organisations", effect)
 
     async def runs(self, org_id: OrgId | None, *, since: datetime, limit: int) -> Sequence[RunUse]:
+        """Runs with use since then, the longest first."""
+
         def effect() -> Sequence[RunUse]:
             uses: dict[RunId, RunUse] = {}
             for row in self._within(org_id, since):

@@ -41,6 +41,7 @@ class OtelTracing:
         attributes: Attributes,
         links: Sequence[str] = (),
     ) -> Iterator[str | None]:
+        """Open a span for a block; yields its place in the trace, and an error marks the span."""
         span = self._tracer.start_span(
             name,
             context=_context(parent),
@@ -59,6 +60,7 @@ class OtelTracing:
     def record(
         self, name: str, *, parent: str | None, began_at: datetime, attributes: Attributes
     ) -> None:
+        """Tell of a span that has just ended and began at `began_at`."""
         span = self._tracer.start_span(
             name,
             context=_context(parent),

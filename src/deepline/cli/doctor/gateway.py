@@ -50,6 +50,7 @@ class _Asking:
     client: LimitedClient
 
     async def readiness(self) -> Sequence[Finding]:
+        """Ask whether it takes work."""
         status = (await self._get("/readyz")).status
         if status == 200:
             return [ok("gateway", f"{self.url} is ready")]
@@ -86,6 +87,7 @@ class _Asking:
         return [ok(name, "the gateway knows it")]
 
     async def api_key(self) -> Sequence[Finding]:
+        """Ask for a run list with the key that is set here."""
         name, key = "API key", self.facts.api_key
         if key is None:
             return [skipped(name, "DEEPLINE_API_KEY is not set here")]
@@ -102,6 +104,7 @@ class _Asking:
         ]
 
     async def signing_key(self) -> Sequence[Finding]:
+        """Compare the public halves of the keys held here with those that it shows."""
         name, pems = "signing key", self.facts.signing_keys
         if not pems:
             return [skipped(name, "this machine holds none, as it should be for a worker")]
