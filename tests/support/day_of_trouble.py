@@ -64,7 +64,7 @@ class Site(MemorySandboxProvider):
 
     async def create(self, operation: Operation, resources: Resources) -> SandboxRef:
         """Create, now or after the caller has given up."""
-        if self.day.trouble.active and self.day.chance.random() < self.day.late:
+        if self.day.trouble.active and self.day.is_late(operation):
             self.day.nursery.start_soon(self._land, operation, resources)
             raise OutcomeUnknown("no answer came, and it may land yet")
         return await super().create(operation, resources)
@@ -102,9 +102,12 @@ class DayOfTrouble(SandboxWorld):
     landed: int = 0
     wrong: list[str] = attrs.field(factory=list[str])
 
+    _salt: float = attrs.field(init=False)
+
     def __attrs_post_init__(self) -> None:
         """Open the providers."""
         super().__attrs_post_init__()
+        self._salt = self.chance.random()
         self.trouble = ShareOfTrouble(chance=self.chance, share=self.each * len(Way))
         self.sites = {
             name: Site(
@@ -140,6 +143,11 @@ class DayOfTrouble(SandboxWorld):
                     break
                 await trio.sleep(60)
             self.nursery.cancel_scope.cancel()
+
+    def is_late(self, operation: Operation) -> bool:
+        """Whether a create lands late: of the same attempts whoever comes first at the dice."""
+        dice = random.Random(f"{self._salt} {operation.run_id} {operation.attempt}")
+        return dice.random() < self.late
 
     def _is_unprovable(self, job: CleanupJobRow) -> bool:
         """True when the sandbox went while no answer about that came through (I40)."""
