@@ -1,18 +1,21 @@
 """A play is packed the same way every time, checked before it is sent, unpacked within bounds."""
 
+import gc
 import hashlib
 import io
 import os
 import subprocess
 import sys
+import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from deepline.adapters import runner_bundle
 from deepline.adapters.program_archive import build_archive
-from deepline.adapters.runner_bundle import BundleRefused, build_pyz, bundle_play
+from deepline.adapters.runner_bundle import BundleRefused, PlayBundle, build_pyz, bundle_play
 from deepline.runner.bundle import BundleUnusable, unpack
 
 PLAY = "def play(ctx, input):\n    return 1\n"
@@ -75,6 +78,11 @@ def test_packing_is_deterministic(project: Path) -> None:
         pytest.param("x = 1\n", "has no function play", id="no-function"),
         pytest.param("def play(ctx, input)\n", "line 1 of play.py is no Python", id="syntax"),
         pytest.param("x = '\0'", "is no Python", id="nul"),
+        pytest.param("# coding: no-such\n", "is no Python", id="coding"),
+        pytest.param("class play: ...\n", "has no function play", id="class"),
+        pytest.param("play(1, 2)\n", "has no function play", id="only-used"),
+        pytest.param("(" * 300 + ")" * 300, "is no Python", id="parentheses"),
+        pytest.param("-" * 100_000 + "1", "play.py nests deeper than Python", id="nested"),
         pytest.param(None, "there is no play.py", id="missing"),
     ],
 )
@@ -87,12 +95,54 @@ def test_a_play_without_an_entry_is_refused(tmp_path: Path, code: str | None, wh
         bundle_play(tmp_path)
 
 
-@pytest.mark.parametrize("code", ["async def play(ctx, input): ...", "play = lambda ctx, input: 1"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "async def play(ctx, input): ...",
+        "play = lambda ctx, input: 1",
+        "play: object = lambda ctx, input: 1",
+        "from elsewhere import enrich as play",
+        "if True:\n    def play(ctx, input): ...",
+    ],
+)
 def test_other_ways_to_have_an_entry(tmp_path: Path, code: str) -> None:
     """The name may be bound in any way at the top of the file."""
     (tmp_path / "play.py").write_text(code)
 
     assert bundle_play(tmp_path).entry == "play:play"
+
+
+class Untidy:
+    """Lets other threads run whenever it is collected, as a file or a socket may."""
+
+    def __init__(self) -> None:
+        """Keep itself alive until a collection."""
+        self.itself = self
+
+    def __del__(self) -> None:
+        """Give way."""
+        time.sleep(0.0001)
+
+
+def test_threads_pack_side_by_side(tmp_path: Path) -> None:
+    """Even while collections interrupt them, which no other thread may come to harm by."""
+    play = tmp_path / "play.py"
+    play.write_text(PLAY + "def helper(a, b):\n    return [a, b, {'x': a}]\n" * 60)
+
+    def pack(_: int) -> PlayBundle:
+        for _ in range(3):
+            Untidy()
+        return bundle_play(play)
+
+    thresholds = gc.get_threshold()
+    gc.set_threshold(50)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            bundles = list(threads.map(pack, range(200)))
+    finally:
+        gc.set_threshold(*thresholds)
+
+    assert len(set(bundles)) == 1
 
 
 @pytest.mark.parametrize("name", ["play.txt", "missing.py", "missing"])

@@ -1,10 +1,11 @@
 """The runner's program, and a play's files packed for it (DESIGN: runner and plays)."""
 
-import ast
 import hashlib
 import io
 import os
+import symtable
 import zipfile
+from importlib.util import decode_source
 from pathlib import Path
 
 import attrs
@@ -62,32 +63,36 @@ def bundle_play(path: Path) -> PlayBundle:
 
 
 def _require_entry(main: Path) -> None:
-    """Refuse what would only fail in the sandbox: no file, no Python, no function."""
+    """Refuse what would only fail in the sandbox: no file, no Python, no function.
+
+    Asks the symbol table, since Python 3.11 cannot build two syntax trees in two threads: a
+    collection in the midst of one confuses both, and a play is packed in whatever thread asks.
+    """
     try:
-        tree = ast.parse(main.read_bytes(), main.name)
+        table = symtable.symtable(decode_source(main.read_bytes()), main.name, "exec")
     except FileNotFoundError:
         raise BundleRefused(f"there is no {main.name}; put the function `play` there") from None
     except (SyntaxError, ValueError) as fault:
         line = getattr(fault, "lineno", None)
         where = main.name if line is None else f"line {line} of {main.name}"
         raise BundleRefused(f"{where} is no Python: {getattr(fault, 'msg', fault)}") from None
+    except (RecursionError, MemoryError):
+        raise BundleRefused(f"{main.name} nests deeper than Python can read") from None
     except OSError as fault:
         raise BundleRefused(f"{main.name} cannot be read: {fault.strerror}") from fault
-    if not any(ENTRY_FUNCTION in _names(node) for node in tree.body):
+    if not _binds_entry(table):
         raise BundleRefused(f"{main.name} has no function {ENTRY_FUNCTION}(ctx, input)")
 
 
-def _names(node: ast.stmt) -> set[str]:
-    """The names that a statement at the top of a module may bind."""
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            return {name}
-        case ast.ImportFrom(names=aliases):
-            return {alias.asname or alias.name for alias in aliases}
-        case ast.Assign(targets=targets):
-            return {target.id for target in targets if isinstance(target, ast.Name)}
-        case _:
-            return set()
+def _binds_entry(module: symtable.SymbolTable) -> bool:
+    """Whether the top of the module may bind the entry to something other than a class."""
+    if ENTRY_FUNCTION not in module.get_identifiers():
+        return False
+    entry = module.lookup(ENTRY_FUNCTION)
+    classes_alone = entry.is_namespace() and not any(
+        isinstance(bound, symtable.Function) for bound in entry.get_namespaces()
+    )
+    return (entry.is_assigned() or entry.is_imported()) and not classes_alone
 
 
 def _files_below(directory: Path) -> dict[str, Path]:
