@@ -32,21 +32,36 @@ def scene_of(mixture: Mixture = LEAVES) -> Scene:
     return Scene(stage=make_stage(WorldOptions(mixture=mixture), Dice(1)), site=Site())
 
 
-def event(kind: str, what: str, operation: str = "") -> Event:
+def event(
+    kind: str, what: str, *, operation: str = "", run: str = "", actor: str = "w1.1"
+) -> Event:
     """What a worker says."""
-    return Event(0.0, "w1.1", operation, kind, "", 0, what)
+    return Event(0.0, actor, operation, kind, run, 0, what)
 
 
-def told(scene: Scene, number: str, kind: str, what: str, operation: str = "") -> list[str]:
+def told(scene: Scene, number: str, kind: str, what: str, **more: str) -> list[str]:
     """What a rule says to an event."""
     (rule,) = [one for one in LANES if one.number == number]
     looks = [look for heard, look in rule.events if heard == kind]
     assert looks
     return [
-        problem
-        for look in looks
-        if (problem := look(event(kind, what, operation), scene)) is not None
+        problem for look in looks if (problem := look(event(kind, what, **more), scene)) is not None
     ]
+
+
+def stored_run(task_id: str) -> RunRow:
+    """A run of the lane that was let begin."""
+    return RunRow(
+        run_id=RunId("r1"),
+        org_id=OrgId("a"),
+        play_name="works",
+        lane=LANE,
+        release_id=None,
+        placement_key="",
+        created_at=EPOCH,
+        task_id=task_id,
+        admitted_at=EPOCH,
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,9 +170,33 @@ def test_an_unheard_claim_is_in_nobodys_hand() -> None:
     assert told(scene, "C57", "drained", f"{LANE} drain.adopted") == []
 
 
-@pytest.mark.parametrize("seed", [3267, 6759])
-def test_worlds_in_which_others_follow_at_once(seed: int) -> None:
-    """C56, C57: a claim given back is taken by others in the same instant, or never heard of."""
+def test_a_run_that_was_cut_is_in_nobodys_hand() -> None:
+    """C57: a worker counts its lease from when it asked, the store from when it answered."""
+    scene = scene_of()
+    world = scene.world
+    world.queue.add_lane(LANE)
+    task = world.queue.spawn_held(LANE, RunId("r1"), engine=5, finaliser=3)
+    world.runs[RunId("r1")] = stored_run(task.task_id)
+    task.current.claimed_by = "w1.1:7"
+    task.current.claim_expires_at = world.now() + timedelta(seconds=60)
+
+    def leaves() -> list[str]:
+        return told(scene, "C57", "drained", f"{LANE} drain.adopted")
+
+    assert told(scene, "C57", "warned", "claim_failed: no answer", run="r1") == []
+    assert told(scene, "C57", "warned", "run_cut: lease lost") == []
+    assert told(scene, "C57", "warned", "run_cut: lease lost", run="r1", actor="w2.1") == []
+    assert "in hand" in leaves()[0]
+    assert told(scene, "C57", "warned", "run_cut: lease lost", run="r1") == []
+    assert leaves() == []
+
+
+@pytest.mark.parametrize("seed", [3267, 6759, 8590, 8671])
+def test_worlds_that_the_oracle_once_misjudged(seed: int) -> None:
+    """C56, C57, L01: a claim is taken by others at once, never heard of, or cut before it lapses.
+
+    And a worker that is called back while it winds down comes back.
+    """
     history = simulate(WorldOptions(), seed)
 
     assert history.held, history.violations
@@ -170,17 +209,7 @@ def test_due_work_that_nobody_comes_to_is_noticed() -> None:
     world.queue.add_lane(LANE)
     task = world.queue.spawn_held(LANE, RunId("r1"), engine=3, finaliser=2)
     world.queue.make_due(task.current, world.now())
-    world.runs[RunId("r1")] = RunRow(
-        run_id=RunId("r1"),
-        org_id=OrgId("a"),
-        play_name="works",
-        lane=LANE,
-        release_id=None,
-        placement_key="",
-        created_at=EPOCH,
-        task_id=task.task_id,
-        admitted_at=EPOCH,
-    )
+    world.runs[RunId("r1")] = stored_run(task.task_id)
     lanes = LeftLanes(stage=stage)
     stage.retired.add(LANE)
 

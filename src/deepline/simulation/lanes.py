@@ -97,6 +97,8 @@ class Operator:
         if self.stage.mixture.leaving is Leaving.WINDS_DOWN:
             self.stage.winding_down.add(lane)
             await self._restart(process)
+            if lane not in self.stage.retired:
+                return  # called back meanwhile, for good
         process.be_absent()
         match self.stage.mixture.leaving:
             case Leaving.STOPS:

@@ -4,7 +4,7 @@ Watches: what workers say when they adopt a lane or let go of it, and every clai
 """
 
 from deepline.core.lane_adoption import AdoptionPolicy
-from deepline.core.model.identity import Lane
+from deepline.core.model.identity import Lane, RunId
 from deepline.core.model.lane import LaneState
 from deepline.simulation.history import Event
 from deepline.simulation.rules import Invariant, Moment, Scene, Step, invariant
@@ -98,6 +98,16 @@ def _noted_silence(event: Event, scene: Scene) -> None:
             scene.memory["unheard", owner] = True
 
 
+def _noted_cut(event: Event, scene: Scene) -> None:
+    """Remember the claim whose holder let go of it, as it counts from when it asked for it."""
+    task_id = scene.world.runs[RunId(event.run)].task_id if event.run else None
+    if task_id is None or not event.what.startswith("run_cut"):
+        return
+    owner = scene.world.queue.tasks[task_id].current.claimed_by or ""
+    if owner.partition(":")[0] == event.actor:
+        scene.memory["let go", owner] = True
+
+
 def _claims_what_it_serves(step: Step) -> str | None:
     """A claim on the way when its lane is let go of still counts."""
     before, after, scene = step.before, step.after, step.scene
@@ -131,8 +141,8 @@ def _left_nothing(event: Event, scene: Scene) -> str | None:
     world, lane = scene.world, _lane_of(event)
     for task in world.queue.tasks.values():
         claimed_by = task.current.claimed_by or ""
-        heard = ("unheard", claimed_by) not in scene.memory
-        in_hand = task.open and heard and claimed_by.partition(":")[0] == event.actor
+        held = not {("unheard", claimed_by), ("let go", claimed_by)} & scene.memory.keys()
+        in_hand = task.open and held and claimed_by.partition(":")[0] == event.actor
         until = task.current.claim_expires_at
         if in_hand and task.lane == lane and until is not None and until > world.now():
             return f"{event.actor} leaves with {task.run_id} in hand"
@@ -165,6 +175,7 @@ LANES: tuple[Invariant, ...] = (
         steps=[(Moment.ENGINE, _noted_claim)],
         events=[
             ("fault", _noted_silence),
+            ("warned", _noted_cut),
             ("drained", _left_nothing),
             ("lane removed", _removed_empty),
         ],
