@@ -38,10 +38,8 @@ class StrandedLanes:
             return frozenset()
         now = self.clock.now()
         if self._looked_at is None or now - self._looked_at >= LOOK_EVERY:
-            before, self._looked_at = (
-                self._looked_at,
-                now,
-            )  # those who ask meanwhile do not look too
+            before = self._looked_at
+            self._looked_at = now  # those who ask meanwhile do not look too
             try:
                 states = await self.lanes.all()
             except BaseException:

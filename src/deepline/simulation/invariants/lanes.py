@@ -83,6 +83,14 @@ def _given_away(event: Event, scene: Scene) -> None:
     scene.memory["given away", _lane_of(event)] = True
 
 
+def _read_as_given(event: Event, scene: Scene) -> None:
+    """An adopter may read of it before whoever gave the lane away has an answer."""
+    lane = _lane_of(event)
+    read = scene.stage.lanes_read.get(event.actor, ())
+    if any(one.lane == lane and (one.draining or one.handed_over) for one in read):
+        scene.memory["given away", lane] = True
+
+
 def _noted_claim(step: Step) -> None:
     if step.operation == "attempts.claim" and step.after.claimed_by is not None:
         scene = step.scene
@@ -167,7 +175,11 @@ LANES: tuple[Invariant, ...] = (
             (Moment.ENGINE, _claims_what_it_serves),
             (Moment.ENDED, _ended_by_adopter),
         ],
-        events=[("adopted", _was_left), ("lane given away", _given_away)],
+        events=[
+            ("adopted", _was_left),
+            ("adopted", _read_as_given),
+            ("lane given away", _given_away),
+        ],
     ),
     invariant(
         "C57",
